@@ -19,44 +19,9 @@
 
 enum { STEP = 1 << 20, OLD_FIRST = 63 * 512, LISTED = 8 };
 
-/* Appends what begins at an offset, and the option that opens it; false if nothing does. */
-static bool append_volume(const struct bw_frame *frame, struct bw_xlator *disk, uint64_t offset,
-                          struct bw_buffer *text)
-{
-    static const char luks[] = "LUKS\xba\xbe";
-    uint8_t block[BW_SUPERBLOCK_SIZE];
-    struct bw_superblock super;
-    char fsid[UUID_STR_LEN];
-    bool is_encrypted = false, is_btrfs = false;
-    if (bw_try_read_raw(frame, disk, offset, block, sizeof luks - 1))
-        is_encrypted = memcmp(block, luks, sizeof luks - 1) == 0;
-    if (!is_encrypted &&
-        bw_try_read_raw(frame, disk, offset + bw_superblock_offset(0), block, sizeof block)) {
-        BW_AUTO_ERROR struct bw_error *bad =
-            bw_superblock_decode(block, bw_superblock_offset(0), &super);
-        is_btrfs = !bad;
-    }
-    if (!is_encrypted && !is_btrfs)
-        return false;
-    if (is_encrypted) {
-        bw_buffer_format(text, "a volume encrypted with LUKS");
-    } else {
-        bw_uuid_text(super.fsid, fsid);
-        for (char *at = super.label; *at; at++)
-            *at = *at == '`' ? '\'' : *at; /* backquotes enclose options */
-        bw_buffer_format(text, "a btrfs (");
-        bw_escape_words(text, super.label);
-        bw_buffer_format(text, "%s%s)", *super.label ? ", " : "", fsid);
-    }
-    if (offset % STEP)
-        bw_buffer_format(text, " with `offset %" PRIu64 "`", offset);
-    else
-        bw_buffer_format(text, " with `offset %" PRIu64 "M`", offset / STEP);
-    return true;
-}
-
 struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_set *set)
 {
+    static const char luks[] = "LUKS\xba\xbe";
     const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     size_t count = 0;
@@ -67,14 +32,39 @@ struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_se
             continue;
         for (uint64_t offset = OLD_FIRST; offset < size && count < LISTED;
              offset = offset / STEP * STEP + STEP) {
-            const size_t before = text.length;
-            bw_buffer_format(&text, "%s", count ? ", " : "");
-            if (append_volume(&frame, image->storage, offset, &text))
-                count++;
-            else
-                text.length = before;
+            uint8_t block[BW_SUPERBLOCK_SIZE];
+            const uint64_t place = bw_superblock_offset(0);
+            struct bw_superblock super;
+            bool is_encrypted = false, is_btrfs = false;
             if (fs->searched && offset / STEP % 1024 == 0)
                 fs->searched(fs->searched_context, offset, size);
+            if (bw_try_read_raw(&frame, image->storage, offset, block, sizeof luks - 1))
+                is_encrypted = memcmp(block, luks, sizeof luks - 1) == 0;
+            if (!is_encrypted &&
+                bw_try_read_raw(&frame, image->storage, offset + place, block, sizeof block)) {
+                BW_AUTO_ERROR struct bw_error *bad = bw_superblock_decode(block, place, &super);
+                is_btrfs = !bad;
+            }
+            if (!is_encrypted && !is_btrfs)
+                continue;
+
+            /* What it is, and the option that opens it. */
+            bw_buffer_format(&text, "%s", count++ ? ", " : "");
+            if (is_encrypted) {
+                bw_buffer_format(&text, "a volume encrypted with LUKS");
+            } else {
+                char fsid[UUID_STR_LEN];
+                bw_uuid_text(super.fsid, fsid);
+                for (char *at = super.label; *at; at++)
+                    *at = *at == '`' ? '\'' : *at; /* backquotes enclose options */
+                bw_buffer_format(&text, "a btrfs (");
+                bw_escape_words(&text, super.label);
+                bw_buffer_format(&text, "%s%s)", *super.label ? ", " : "", fsid);
+            }
+            if (offset % STEP)
+                bw_buffer_format(&text, " with `offset %" PRIu64 "`", offset);
+            else
+                bw_buffer_format(&text, " with `offset %" PRIu64 "M`", offset / STEP);
         }
     }
     if (text.failed)
