@@ -173,21 +173,51 @@ static struct bw_error *add_leaf(struct survey *survey, const struct bw_node *le
     return NULL;
 }
 
-/* Adds the roots from the extent tree of the last commit. Only that has items for its own root and
- * for the root of the root tree. Without a valid superblock, a root in a crafted file could contain
- * an item for itself and be newer than all others. Therefore, it must also contain at least half as
- * many blocks as any of some older roots. */
-static struct bw_error *add_roots_of_extent_tree(struct bw_fs *fs,
-                                                 const struct bw_found_index *index,
-                                                 uint64_t newest, struct bw_tree_roots *roots)
+/* Adds the roots that are not in the extent tree; all roots if there is no extent tree. Each change
+ * of a tree changes its root, so the root is the highest of its newest blocks. */
+static struct bw_error *add_newest_roots(const struct bw_found_index *index, uint64_t limit,
+                                         struct bw_tree_roots *roots)
+{
+    BW_SCOPED(bw_tree_roots) struct bw_tree_roots found = {0};
+    for (size_t i = 0; i < index->blocks.count && !roots->proven; i++) {
+        const struct bw_tree_root root = as_root(index, &index->blocks.items[i]);
+        if (root.root.generation <= limit)
+            BW_TRY(record_block(&found, root, false));
+    }
+    for (size_t i = 0; i < found.trees.count; i++) {
+        const struct bw_tree_root *tree = &found.trees.items[i];
+        const uint32_t number = bw_key_map_get(&roots->numbers, tree->id, UINT32_MAX);
+        if (number == UINT32_MAX) {
+            BW_TRY(record_block(roots, *tree, false));
+            continue;
+        }
+
+        /* In an extent tree that is known only in part, a higher block that is not older is closer
+         * to the root. */
+        struct bw_root_pointer *known = &roots->trees.items[number].root;
+        if (tree->root.level > known->level && tree->root.generation >= known->generation)
+            *known = tree->root;
+    }
+    bw_key_map_free(&roots->numbers);
+    bw_tree_root_list_sort(&roots->trees, bw_compare_first);
+    return NULL;
+}
+
+/* First adds the roots from the extent tree of the last commit. Only that has items for its own
+ * root and for the root of the root tree. Without a valid superblock, a root in a crafted file
+ * could contain an item for itself and be newer than all others. Therefore, it must also contain at
+ * least half as many blocks as any of some older roots. */
+struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_index *index,
+                                    uint64_t newest, struct bw_tree_roots *roots)
 {
     const struct bw_superblock *super = &fs->superblock;
     const bool is_super_valid = super->root.bytenr && newest <= super->generation;
+    const bool lists_blocks = !(super->incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2);
     const size_t most_rivals = is_super_valid ? 1 : MOST_RIVALS;
 
     /* All blocks that may be the root, the most likely first. */
     BW_SCOPED(bw_tree_root_list) struct bw_tree_root_list candidates = {0};
-    for (size_t i = 0; i < index->blocks.count; i++) {
+    for (size_t i = 0; i < index->blocks.count && lists_blocks; i++) {
         const struct bw_tree_root root = as_root(index, &index->blocks.items[i]);
         if (root.id == BW_EXTENT_TREE && root.root.generation <= newest)
             BW_TRY(bw_tree_root_list_push(&candidates, root));
@@ -227,44 +257,6 @@ static struct bw_error *add_roots_of_extent_tree(struct bw_fs *fs,
             most = survey.known;
         }
     }
-    return NULL;
-}
-
-/* Adds the roots that are not in the extent tree; all roots if there is no extent tree. Each change
- * of a tree changes its root, so the root is the highest of its newest blocks. */
-static struct bw_error *add_newest_roots(const struct bw_found_index *index, uint64_t limit,
-                                         struct bw_tree_roots *roots)
-{
-    BW_SCOPED(bw_tree_roots) struct bw_tree_roots found = {0};
-    for (size_t i = 0; i < index->blocks.count && !roots->proven; i++) {
-        const struct bw_tree_root root = as_root(index, &index->blocks.items[i]);
-        if (root.root.generation <= limit)
-            BW_TRY(record_block(&found, root, false));
-    }
-    for (size_t i = 0; i < found.trees.count; i++) {
-        const struct bw_tree_root *tree = &found.trees.items[i];
-        const uint32_t number = bw_key_map_get(&roots->numbers, tree->id, UINT32_MAX);
-        if (number == UINT32_MAX) {
-            BW_TRY(record_block(roots, *tree, false));
-            continue;
-        }
-
-        /* In an extent tree that is known only in part, a higher block that is not older is closer
-         * to the root. */
-        struct bw_root_pointer *known = &roots->trees.items[number].root;
-        if (tree->root.level > known->level && tree->root.generation >= known->generation)
-            *known = tree->root;
-    }
-    bw_key_map_free(&roots->numbers);
-    bw_tree_root_list_sort(&roots->trees, bw_compare_first);
-    return NULL;
-}
-
-struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_index *index,
-                                    uint64_t newest, struct bw_tree_roots *roots)
-{
-    if (!(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
-        BW_TRY(add_roots_of_extent_tree(fs, index, newest, roots));
     return add_newest_roots(index, roots->generation ? roots->generation : newest, roots);
 }
 
