@@ -257,25 +257,6 @@ static struct bw_error *read_more(struct search *search, enum stage stage)
     return bw_device_scan_run(&search->scan, ranges.items, ranges.count);
 }
 
-/* Blocks of several file systems with the same fsid: keeps the superblock's. False if the
- * blocks that it names were not read yet. */
-static bool keep_own_blocks(struct search *search)
-{
-    struct bw_fs *fs = search->fs;
-    const uint64_t changing = BW_SUPER_FLAG_CHANGING_FSID | BW_SUPER_FLAG_CHANGING_FSID_V2;
-    const bool is_changing = fs->superblock.flags & changing;
-    if (search->scan.uuid_count < 2 || is_changing || search->scan.identity.id_count > 1 ||
-        !bw_is_zeros(search->scan.identity.ids[0].chunk_tree_uuid, BW_UUID_SIZE))
-        return true;
-    const uint8_t *uuid = bw_device_scan_uuid(&search->scan, &fs->superblock);
-    if (!uuid)
-        return false;
-    bw_device_scan_keep(&search->scan, uuid);
-    memcpy(search->scan.identity.ids[0].chunk_tree_uuid, uuid, BW_UUID_SIZE);
-    memcpy(fs->chunk_tree_uuid, uuid, BW_UUID_SIZE);
-    return true;
-}
-
 /* Reads all leaves with facts about chunks that are where the known chunks put them; with
  * `unplaced`, also leaves outside of known chunks. Leaves of the chunk tree must be in system
  * chunks. */
@@ -325,25 +306,40 @@ static bool has_found(const struct search *search)
 /* Searches the areas one after the other, and sets `known` and `complete`. */
 static struct bw_error *find_chunks(struct search *search)
 {
-    const struct bw_fs *fs = search->fs;
+    struct bw_fs *fs = search->fs;
+    struct bw_device_scan *scan = &search->scan;
+    const uint64_t changing = BW_SUPER_FLAG_CHANGING_FSID | BW_SUPER_FLAG_CHANGING_FSID_V2;
     uint64_t gigabytes = 0;
     for (size_t i = 0; i < fs->image_count; i++)
         gigabytes += fs->images[i].storage ? bw_xlator_size(fs->images[i].storage) >> 30 : 0;
     search->work = WORK + (size_t)(gigabytes < MOST ? gigabytes : MOST) * WORK_OF_A_GIB;
-    BW_TRY(bw_device_scan_begin(&search->scan, fs));
+    BW_TRY(bw_device_scan_begin(scan, fs));
     BW_TRY(bw_chunk_set_add_array(&search->system, &fs->superblock));
     for (enum stage stage = SYSTEM_CHUNKS; !search->complete && stage <= DEVICES; stage++) {
         BW_TRY(read_more(search, stage));
-        if (!keep_own_blocks(search) && stage != DEVICES)
-            continue;
+
+        /* Of several file systems with the same fsid, only blocks of the superblock's stay. The
+         * blocks that it names may not have been read yet. */
+        uint8_t *own = scan->identity.ids[0].chunk_tree_uuid;
+        if (scan->uuid_count > 1 && scan->identity.id_count == 1 &&
+            !(fs->superblock.flags & changing) && bw_is_zeros(own, BW_UUID_SIZE)) {
+            const uint8_t *uuid = bw_device_scan_uuid(scan, &fs->superblock);
+            if (!uuid && stage != DEVICES)
+                continue;
+            if (uuid) {
+                bw_device_scan_keep(scan, uuid);
+                memcpy(own, uuid, BW_UUID_SIZE);
+                memcpy(fs->chunk_tree_uuid, uuid, BW_UUID_SIZE);
+            }
+        }
         if (stage == SYSTEM_CHUNKS)
             BW_TRY(collect_facts(search, false));
         BW_TRY(rebuild_chunks(search, false));
         BW_TRY(collect_facts(search, stage == DEVICES));
         BW_TRY(rebuild_chunks(search, false));
         BW_TRY(collect_facts(search, false));
-        if (search->scan.is_whole)
-            BW_TRY(bw_data_search(&search->scan, &search->facts, &search->known));
+        if (scan->is_whole)
+            BW_TRY(bw_data_search(scan, &search->facts, &search->known));
         BW_TRY(rebuild_chunks(search, stage == DEVICES));
 
         /* Superblocks record the number of bytes in use. One that was rebuilt has no roots, and
