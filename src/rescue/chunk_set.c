@@ -120,10 +120,13 @@ static int by_chunk(const void *left, const void *right)
                           ((uint64_t[]){b->chunk, b->devid, b->offset}));
 }
 
-struct bw_error *bw_chunk_facts_extents(struct bw_chunk_facts *facts)
+struct bw_error *bw_chunk_facts_settle(struct bw_chunk_facts *facts)
 {
     const struct bw_newest *devices = &facts->devices;
     struct bw_item item;
+    BW_TRY(bw_newest_settle(&facts->chunks));
+    BW_TRY(bw_newest_settle(&facts->devices));
+    BW_TRY(bw_newest_settle(&facts->groups));
     facts->extents.count = 0;
     BW_TRY(bw_extent_list_reserve(&facts->extents, devices->items.count + 1));
     for (size_t at = 0; bw_newest_next(devices, &at, &item);) {

@@ -96,7 +96,7 @@ void bw_chunk_facts_free(struct bw_chunk_facts *facts);
 const struct bw_disk_device_item *bw_chunk_facts_device(const struct bw_chunk_facts *facts,
                                                         uint64_t devid);
 
-/** Fills facts->extents from facts->devices. BW_ERROR_NO_MEMORY. */
-struct bw_error *bw_chunk_facts_extents(struct bw_chunk_facts *facts);
+/** Settles the items when all leaves were added, and fills `extents`. BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_chunk_facts_settle(struct bw_chunk_facts *facts);
 
 #endif

@@ -292,10 +292,7 @@ static struct bw_error *collect_facts(struct search *search, bool unplaced)
             continue;
         BW_TRY(bw_newest_add(items, &leaf, match->generation, type));
     }
-    BW_TRY(bw_newest_settle(&facts->chunks));
-    BW_TRY(bw_newest_settle(&facts->devices));
-    BW_TRY(bw_newest_settle(&facts->groups));
-    return bw_chunk_facts_extents(facts);
+    return bw_chunk_facts_settle(facts);
 }
 
 static bool has_found(const struct search *search)

@@ -283,12 +283,10 @@ static struct bw_error *score_candidate(struct bw_fs *fs, struct bw_image_set *s
         BW_TRY(bw_newest_add(&facts->chunks, &leaf, match->generation, 0));
     for (size_t i = 0; (match = bw_device_scan_leaf(scan, &i, BW_DEVICE_TREE, buffer, &leaf));)
         BW_TRY(bw_newest_add(&facts->devices, &leaf, match->generation, 0));
-    BW_TRY(bw_newest_settle(&facts->chunks));
-    BW_TRY(bw_newest_settle(&facts->devices));
+    BW_TRY(bw_chunk_facts_settle(facts));
     for (size_t at = 0; bw_newest_next(&facts->chunks, &at, &item);)
         if (item.key.type == BW_CHUNK_ITEM)
             BW_TRY(bw_chunk_set_add(&candidate->chunks, &item));
-    BW_TRY(bw_chunk_facts_extents(facts));
 
     const size_t step = scan->matches.count / MOST_ASKED + 1;
     for (size_t i = 0; i < scan->matches.count; i += step)
