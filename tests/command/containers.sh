@@ -100,7 +100,18 @@ if grep -q FUSE=1 "$BUILD/features"; then
         "$PROGRAM" mount --background luks2.img mnt > interrupted
     holds "an interrupted prompt of mount --background" \
         grep -qx "status -2, input is shown" interrupted
+    (
+        ulimit -c 0
+        python3 "$ROOT/tests/support/on-terminal.py" quit-all \
+            "$PROGRAM" mount --background luks2.img mnt > interrupted
+    )
+    holds "Ctrl-\\ at a prompt of mount --background" \
+        grep -qx "status -3, input is shown" interrupted
 fi
+python3 "$ROOT/tests/support/on-terminal.py" interrupt-all \
+    "$PROGRAM" rescue --extract never_saved luks2.img > interrupted
+holds "an interrupted prompt of rescue --extract" \
+    grep -qx "status -2, input is shown" interrupted
 if "${COMPILER[@]}" -shared -fPIC -o early_signal.so "$ROOT/tests/preload/early_signal.c" -ldl &&
     LD_PRELOAD=$PWD/early_signal.so "$PROGRAM" --version > /dev/null 2>&1; then
     timeout 60 python3 "$ROOT/tests/support/on-terminal.py" ends \

@@ -14,7 +14,9 @@
                                                     first output
     tests/support/on-terminal.py interrupt-all COMMAND...  the same with SIGINT for all its
                                                     processes, as by Ctrl-C
-    tests/support/on-terminal.py quit COMMAND...    the same with SIGQUIT, as by Ctrl-\\
+    tests/support/on-terminal.py quit COMMAND...    the same with SIGQUIT
+    tests/support/on-terminal.py quit-all COMMAND...  the same with SIGQUIT for all its processes,
+                                                    as by Ctrl-\\
     tests/support/on-terminal.py ends COMMAND...    the same of a command that ends by itself
     tests/support/on-terminal.py signal COMMAND...  no terminal: the first line after SIGUSR1
     tests/support/on-terminal.py signal:REGEX COMMAND...  one of these lines that matches, likewise
@@ -76,16 +78,17 @@ def answer_like(child, terminal, regex):
 def main(mode, *command):
     terminal, other = os.pipe() if mode.startswith("signal") else os.openpty()
     answers = mode.startswith("answer:")
-    ends = mode in ("interrupt", "interrupt-all", "quit", "ends")
+    ends = mode in ("interrupt", "interrupt-all", "quit", "quit-all", "ends")
     child = subprocess.Popen(command, stderr=other, stdin=other if answers or ends else None,
                              stdout=other if mode == "both" else subprocess.DEVNULL,
-                             start_new_session=mode == "interrupt-all")
+                             start_new_session=mode.endswith("-all"))
     if ends:
         next(pieces(terminal))
-        if mode == "interrupt-all":
-            os.killpg(child.pid, signal.SIGINT)
+        number = signal.SIGQUIT if mode.startswith("quit") else signal.SIGINT
+        if mode.endswith("-all"):
+            os.killpg(child.pid, number)
         elif mode != "ends":
-            child.send_signal(signal.SIGINT if mode == "interrupt" else signal.SIGQUIT)
+            child.send_signal(number)
         status = child.wait()
         shows = termios.tcgetattr(other)[3] & termios.ECHO
         print("status %d, input is %s" % (status, "shown" if shows else "hidden"))

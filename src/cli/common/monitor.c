@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,6 +37,10 @@ enum {
     STAND_DOWN = SIGURG, /* ends wait_for_exit(); harmless if others send it */
 };
 
+/* Signals of Ctrl-C and Ctrl-\. */
+static const int keyboard_signals[] = {SIGINT, SIGQUIT};
+enum { KEYBOARD_SIGNALS = sizeof keyboard_signals / sizeof *keyboard_signals };
+
 /* Signals concern the whole process, therefore this is global. */
 static struct {
     pthread_t thread;
@@ -56,8 +61,9 @@ static struct {
     sigset_t exit_set;  /* with an exit message or advice: the signals that the thread waits for */
     sigset_t before;    /* signal mask before cmd_monitor_start() */
     bool blocked;       /* `before` is to be restored */
-    void (*volatile clean_ups[3])(void);       /* one per caller; the last is NULL */
-    struct sigaction replaced[PROMPT_SIGNALS]; /* while a prompt waits */
+    void (*volatile clean_ups[3])(void);            /* one per caller; the last is NULL */
+    struct sigaction replaced[PROMPT_SIGNALS];      /* while a prompt waits */
+    void (*keyboard[KEYBOARD_SIGNALS])(int number); /* replaced, while a child may ask */
 } monitor = {.busy = PTHREAD_MUTEX_INITIALIZER, .exit_message_written = ATOMIC_FLAG_INIT};
 
 /* The line of progress. Members that several threads use are atomic or locked. */
@@ -127,6 +133,21 @@ void cmd_restore_exit_signals(void)
 {
     for (size_t i = 0; i < PROMPT_SIGNALS; i++)
         sigaction(exit_signals[i], &monitor.replaced[i], NULL);
+}
+
+void cmd_leave_keyboard(void)
+{
+    for (size_t i = 0; i < KEYBOARD_SIGNALS; i++)
+        monitor.keyboard[i] = signal(keyboard_signals[i], SIG_IGN);
+}
+
+void cmd_take_keyboard(int status)
+{
+    for (size_t i = 0; i < KEYBOARD_SIGNALS; i++) {
+        signal(keyboard_signals[i], monitor.keyboard[i]);
+        if (WIFSIGNALED(status) && WTERMSIG(status) == keyboard_signals[i])
+            raise(keyboard_signals[i]);
+    }
 }
 
 void cmd_raise_exit_signal(int number)

@@ -54,6 +54,13 @@ void cmd_catch_exit_signals(void (*handler)(int number), int flags);
 void cmd_replace_exit_signals(void (*handler)(int number));
 void cmd_restore_exit_signals(void);
 
+/** Before a child is started that may ask for a passphrase: Ctrl-C and Ctrl-\ do not end this
+ * process. The child ends by them after it has restored the terminal. */
+void cmd_leave_keyboard(void);
+/** Undoes that: in the child with 0, and after it has ended with its status, as of waitpid(2). If
+ * one of these signals has ended the child, this process ends in the same way. */
+void cmd_take_keyboard(int status);
+
 /** Does what the signal does by itself, in the calling thread. */
 void cmd_raise_exit_signal(int number);
 

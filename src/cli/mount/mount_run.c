@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -19,6 +18,7 @@
 
 #include "base/channel.h"
 #include "base/cleanup.h"
+#include "cli/common/monitor.h"
 
 /* Starts the process that mounts. The image is not trusted: device nodes and setuid bits in it have
  * no effect. */
@@ -116,8 +116,7 @@ static int serve_in_background(struct mount *mount)
     char word;
     pid_t child;
     struct bw_error *error = NULL;
-    /* The child ends by it, after it has restored the terminal. */
-    void (*const before)(int number) = signal(SIGINT, SIG_IGN);
+    cmd_leave_keyboard();
     mount->nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (mount->nowhere < 0)
         error = bw_error_from_errno(errno, "cannot open /dev/null");
@@ -126,20 +125,15 @@ static int serve_in_background(struct mount *mount)
     if (error)
         return cmd_fail(mount->common, error);
     if (!child) {
-        signal(SIGINT, before);
+        cmd_take_keyboard(0);
         return serve(mount);
     }
     if (bw_channel_receive(mount->ready, &word, 1))
         return STATUS_OK;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
-    if (WIFEXITED(status))
-        return WEXITSTATUS(status);
-    if (WTERMSIG(status) == SIGINT) {
-        signal(SIGINT, SIG_DFL);
-        raise(SIGINT);
-    }
-    return STATUS_CANNOT;
+    cmd_take_keyboard(status);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_CANNOT;
 }
 
 /* Whether a file system of libfuse is mounted on a directory: most likely one of ours, which a

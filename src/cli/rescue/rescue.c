@@ -327,28 +327,29 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
 
 struct bw_error *rescue_wait(pid_t child, int problem, const char *what, int *status)
 {
-    int ended = 0;
+    *status = 0;
     if (child < 0)
         return bw_error_from_errno(problem, "cannot start a process");
-    while (waitpid(child, &ended, 0) < 0 && errno == EINTR)
+    while (waitpid(child, status, 0) < 0 && errno == EINTR)
         ;
-    *status = WEXITSTATUS(ended);
-    if (WIFEXITED(ended))
+    if (WIFEXITED(*status))
         return NULL;
-    return bw_error_create(BW_ERROR_SYSTEM, "%s was ended by signal %d (%s)", what, WTERMSIG(ended),
-                           strsignal(WTERMSIG(ended)));
+    return bw_error_create(BW_ERROR_SYSTEM, "%s was ended by signal %d (%s)", what,
+                           WTERMSIG(*status), strsignal(WTERMSIG(*status)));
 }
 
 /* Answers in a child process, which confines itself; only the plan comes back. */
 static int answer_in_child(const struct cmd_common *common, struct rescue_settings *settings,
                            struct rescue_plan *plan, bool *found)
 {
-    int channel[2], status = 0;
+    int channel[2], status;
     if (pipe(channel))
         return cmd_fail(common, bw_error_from_errno(errno, "cannot make a pipe"));
+    cmd_leave_keyboard();
     const pid_t child = fork();
     if (child == 0) {
         struct rescue_plan own = {.whole = false};
+        cmd_take_keyboard(0);
         cmd_end_with_parent();
         close(channel[0]);
         const int result = report_files(common, settings, &own);
@@ -360,7 +361,8 @@ static int answer_in_child(const struct cmd_common *common, struct rescue_settin
     close(channel[0]);
     struct bw_error *error =
         rescue_wait(child, problem, "the process that reads the file system", &status);
-    return error ? cmd_fail(common, error) : status;
+    cmd_take_keyboard(status);
+    return error ? cmd_fail(common, error) : WEXITSTATUS(status);
 }
 
 /* The time for searches is shared memory in `given`. A third of it is for the plan, and the steps

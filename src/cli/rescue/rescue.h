@@ -195,8 +195,9 @@ struct rescue {
     atomic_bool no_memory; /**< memory ran out where an error cannot be returned */
 };
 
-/** Waits for the child process of `what`, and sets its exit status. `problem`: the errno if `child`
- * is negative, because fork() has failed. BW_ERROR_SYSTEM if it did not end by itself. */
+/** Waits for the child process of `what`, and sets its status, as waitpid(2) does. `problem`: the
+ * errno if `child` is negative, because fork() has failed. BW_ERROR_SYSTEM if it did not end by
+ * itself. */
 struct bw_error *rescue_wait(pid_t child, int problem, const char *what, int *status);
 
 /** Remembers that memory ran out, which is no damage: rescue_all() fails then. Ignores NULL and all

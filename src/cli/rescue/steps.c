@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
 
@@ -500,9 +501,9 @@ static int run_step(const struct rescue_plan *plan, size_t number, const struct 
         exit(cmd_run_step(&common->input, base, command, (int)words.list.count, words.list.items));
     }
     bw_strings_free_all(&words.list);
-    int status = 0;
+    int status;
     struct bw_error *error = rescue_wait(child, problem, "the step", &status);
-    return error ? cmd_miss(common, error) : status;
+    return error ? cmd_miss(common, error) : WEXITSTATUS(status);
 }
 
 int rescue_run_steps(const struct rescue_plan *plan, const struct cmd_common *common,
