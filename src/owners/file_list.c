@@ -125,31 +125,6 @@ static int by_inode(const void *a, const void *b)
                           ((uint64_t[]){other->tree->id, other->inode, other->number}));
 }
 
-/* Reads the inodes of the files that are wanted, each once, and notes in the steps where they are.
- */
-static struct bw_error *read_inodes(struct bw_file_list *lister, struct bw_wanted_inode *inodes)
-{
-    const struct bw_wanted_file *before = NULL;
-    size_t count = 0, begun = 0;
-    for (size_t i = 0; i < lister->wanted_count; i++) {
-        const struct bw_wanted_file *file = &lister->wanted[i];
-        const bool same_tree = before && before->tree == file->tree;
-        if ((!same_tree || count - begun == INODES_AT_ONCE) && begun < count) {
-            BW_TRY(bw_inodes_get(lister->fs, lister->files[before->number].subvolume,
-                                 inodes + begun, count - begun, false));
-            begun = count;
-        }
-        if (!same_tree || before->inode != file->inode)
-            inodes[count++].number = file->inode;
-        lister->files[file->number].inode_at = (uint32_t)count - 1;
-        before = file;
-    }
-    if (begun == count)
-        return NULL;
-    return bw_inodes_get(lister->fs, lister->files[before->number].subvolume, inodes + begun,
-                         count - begun, false);
-}
-
 static bool selects_by_inode(const struct bw_file_list_options *options)
 {
     return options->selection && (bw_selection_needs_inode(options->selection) ||
@@ -214,7 +189,22 @@ static struct bw_error *make_batch(struct bw_file_list *lister)
         batch->inodes = lister->inodes = calloc(lister->wanted_count + 1, sizeof *lister->inodes);
         if (!lister->inodes)
             return bw_error_no_memory();
-        BW_TRY(read_inodes(lister, lister->inodes));
+
+        /* Each is read once, many of a tree at a time. The steps note where it is. */
+        size_t numbers = 0, begun = 0;
+        for (size_t i = 0; i < count; i++) {
+            const struct bw_wanted_file *file = &wanted[i];
+            struct bw_listed_file *step = &lister->files[file->number];
+            if (!i || file[-1].tree != file->tree || file[-1].inode != file->inode)
+                lister->inodes[numbers++].number = file->inode;
+            step->inode_at = (uint32_t)numbers - 1;
+            const bool is_last = i + 1 == count || file[1].tree != file->tree;
+            if (begun == numbers || !(is_last || numbers - begun == INODES_AT_ONCE))
+                continue;
+            BW_TRY(bw_inodes_get(lister->fs, step->subvolume, lister->inodes + begun,
+                                 numbers - begun, false));
+            begun = numbers;
+        }
     }
     if (selects_by_inode(&lister->options))
         BW_TRY(select_by_inode(lister, batch));
