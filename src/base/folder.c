@@ -173,10 +173,11 @@ struct bw_error *bw_folder_xattrs_read(const struct bw_folder *folder, const cha
             continue;
         struct bw_buffer *text = &xattrs->text;
         struct bw_folder_xattr xattr = {.name = text->length};
-        bw_buffer_append(text, name, strlen(name) + 1);
-        xattr.value = text->length;
-        if (!bw_buffer_reserve(text, MOST_BYTES))
+        const size_t name_size = strlen(name) + 1;
+        if (!bw_buffer_reserve(text, name_size + MOST_BYTES))
             return bw_error_no_memory();
+        bw_buffer_append(text, name, name_size);
+        xattr.value = text->length;
         const ssize_t got = lgetxattr(full.data, name, text->data + text->length, MOST_BYTES);
         if (got < 0 && errno != ENODATA)
             return path_error(folder, path);

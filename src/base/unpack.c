@@ -90,6 +90,8 @@ static struct bw_error *run_zstd(struct bw_unpacker *unpacker, struct bw_unpacki
     advance_bytes(bytes, input.pos, output.pos);
     if (ZSTD_isError(left) && ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge)
         return needs_memory("zstd -d --long=31");
+    if (ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation)
+        return bw_error_no_memory();
     if (ZSTD_isError(left))
         return damaged_data(unpacker, ZSTD_getErrorName(left));
     unpacker->is_complete = !left;
@@ -153,8 +155,11 @@ static struct bw_error *run_lz4(struct bw_unpacker *unpacker, struct bw_unpackin
     size_t used = bytes->input_length, written = bytes->output_length;
     const size_t left =
         LZ4F_decompress(unpacker->lz4, bytes->output, &written, bytes->input, &used, NULL);
-    if (LZ4F_isError(left))
-        return damaged_data(unpacker, LZ4F_getErrorName(left));
+    if (LZ4F_isError(left)) {
+        const char *why = LZ4F_getErrorName(left); /* codes are not part of its interface */
+        return strcmp(why, "ERROR_allocation_failed") == 0 ? bw_error_no_memory()
+                                                           : damaged_data(unpacker, why);
+    }
     advance_bytes(bytes, used, written);
     unpacker->is_complete = !left;
     return NULL;

@@ -128,13 +128,14 @@ const char *bw_key_text(const struct bw_key *key, char text[BW_KEY_TEXT])
 
 static bool parse_objectid(const char *text, size_t length, uint64_t *objectid)
 {
-    struct bw_buffer name = {0};
-    bw_buffer_append(&name, text, length);
-    bw_buffer_append_byte(&name, '\0');
-    bool known = length && (parse_number(text, length, objectid) ||
-                            (!name.failed && bw_objectid_parse(name.data, objectid)));
-    bw_buffer_free(&name);
-    return known;
+    char name[64]; /* longer than any */
+    if (length && parse_number(text, length, objectid))
+        return true;
+    if (!length || length >= sizeof name)
+        return false;
+    memcpy(name, text, length);
+    name[length] = '\0';
+    return bw_objectid_parse(name, objectid);
 }
 
 static bool parse_type(const char *text, size_t length, uint8_t *type)
