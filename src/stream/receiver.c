@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
@@ -683,7 +684,7 @@ struct bw_error *bw_receiver_place(struct bw_receiver *receiver, const char *nam
     BW_TRY(make_way(receiver->options.top, path, &directory));
     struct bw_error *error = NULL;
     if (fstat(directory, &status) ||
-        renameat2(receiver->options.folder, name, directory, last, RENAME_NOREPLACE))
+        syscall(SYS_renameat2, receiver->options.folder, name, directory, last, RENAME_NOREPLACE))
         error = bw_error_from_errno(errno, "cannot move a subvolume to %s", path);
     else
         futimens(directory, (struct timespec[]){status.st_atim, status.st_mtim});
