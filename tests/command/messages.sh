@@ -37,7 +37,7 @@ done
 damaged=$images/lost-leaf-first/dev1.img
 escape=$'\033'
 "$ROOT/scripts/unpack-fixtures" "$images" lost-leaf-first || exit 1
-colors() { [ "$(env -u NO_COLOR "$@" 2>&1 < /dev/null | grep -c "$escape\[")" -gt 0 ]; }
+colors() { [ "$(env -u NO_COLOR "$@" 2>&1 < /dev/null | grep -cE "$escape\[[0-9;]*m")" -gt 0 ]; }
 plain() { ! colors "$@"; }
 for command in check rescue walk; do
     holds "$command --color" colors "$PROGRAM" "$command" --color "$damaged"
