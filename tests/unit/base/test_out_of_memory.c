@@ -33,6 +33,7 @@
 #include "base/packed.h"
 #include "base/pair_set.h"
 #include "base/patch.h"
+#include "base/pool.h"
 #include "base/range_set.h"
 #include "base/unpack.h"
 #include "btree/edit_names.h"
@@ -365,6 +366,20 @@ static void test_a_hash_without_memory_is_an_error(void **state)
         fail_each(hash_bytes, &algorithms[i], 0);
 }
 
+static struct bw_error *start_pool(void *context)
+{
+    (void)context;
+    struct bw_pool *pool = bw_pool_create(2);
+    bw_pool_destroy(pool);
+    return pool ? NULL : bw_error_no_memory();
+}
+
+static void test_there_is_no_pool_of_workers_without_memory(void **state)
+{
+    (void)state;
+    fail_each(start_pool, NULL, 0);
+}
+
 /* Files and folders. */
 
 static struct bw_error *ignore_range(void *context, uint64_t start, uint64_t length)
@@ -570,6 +585,24 @@ static struct bw_error *parse_keys(void *context)
     return NULL;
 }
 
+static struct bw_error *parse_tree(void *context)
+{
+    (void)context;
+    uint64_t id;
+    struct bw_error *error = bw_tree_id_parse("nonsense", &id);
+    assert_non_null(error);
+    if (error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    expect_error(error, BW_ERROR_USAGE, "unknown tree 'nonsense'");
+    return NULL;
+}
+
+static void test_an_unknown_tree_is_an_error_also_without_memory_for_the_names_of_all(void **state)
+{
+    (void)state;
+    fail_each(parse_tree, NULL, 3); /* of the names, of the message */
+}
+
 static void test_keys_that_cannot_be_read_for_lack_of_memory_are_not_called_wrong(void **state)
 {
     (void)state;
@@ -608,6 +641,7 @@ struct bench {
     struct bw_adopted adopted;
     struct bw_adopter adopter;
     uint64_t file;
+    size_t filled; /* places in memory that are in use before a change */
     size_t leaves; /* that can be read */
     long before;   /* blocks of memory before it was made */
 };
@@ -781,6 +815,11 @@ static struct bw_error *make_tree(void *context)
     struct bw_block_memory memory = {.nodesize = 4096};
     struct bw_tree_editor editor;
     const struct bw_key key = key_of(1), end = key_of(2);
+    for (size_t i = 0; i < bench->filled; i++) {
+        struct bw_error *full = bw_memory_blocks_push(&memory.blocks, NULL);
+        if (full)
+            return full;
+    }
     struct bw_error *error = bw_editor_create_empty(&editor, &bench->fs->reader, &memory, TREE, 77);
     if (!error)
         error = bw_edit_put(&editor, &key, "item", 4);
@@ -816,7 +855,8 @@ static void test_a_change_for_which_memory_runs_out_leaves_the_tree_as_it_was(vo
     (void)state;
     struct bench bench = make_bench(false);
     fail_each(change_tree, &bench, 0);
-    fail_each(make_tree, &bench, 0);
+    for (bench.filled = 9; bench.filled < 16; bench.filled++) /* 16 fit without growing */
+        fail_each(make_tree, &bench, 0);
     fail_each(change_names, &bench, 0);
     close_bench(&bench);
 }
@@ -831,12 +871,14 @@ int main(void)
         cmocka_unit_test(test_sets_and_patches_without_memory_fail_and_can_be_freed),
         cmocka_unit_test(test_packed_records_without_memory_fail_and_can_be_freed),
         cmocka_unit_test(test_a_hash_without_memory_is_an_error),
+        cmocka_unit_test(test_there_is_no_pool_of_workers_without_memory),
         cmocka_unit_test(test_a_folder_that_is_read_without_memory_is_an_error),
         cmocka_unit_test(
             test_a_file_that_cannot_be_unpacked_for_lack_of_memory_is_not_called_damaged),
         cmocka_unit_test(
             test_an_extent_that_cannot_be_decompressed_for_lack_of_memory_is_not_called_damaged),
         cmocka_unit_test(test_features_without_memory_for_their_names_are_an_error_too),
+        cmocka_unit_test(test_an_unknown_tree_is_an_error_also_without_memory_for_the_names_of_all),
         cmocka_unit_test(test_keys_that_cannot_be_read_for_lack_of_memory_are_not_called_wrong),
         cmocka_unit_test(
             test_an_item_that_was_not_checked_for_lack_of_memory_has_a_fault_of_its_own),

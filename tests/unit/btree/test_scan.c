@@ -342,6 +342,78 @@ static void test_selected_leaves(void **state)
     iw_destroy(image);
 }
 
+/* The generations of a tree are all the same. */
+static void test_only_newer_blocks_are_read_down_to_the_lowest_level(void **state)
+{
+    (void)state;
+    struct iw_image *image = make_tree(5, 2);
+    const struct bw_tree tree = tree_of(image);
+    const uint64_t generation = tree.root.generation;
+    struct bw_fs *fs;
+    expect_success(open_image(image, NULL, &fs));
+    static const struct {
+        uint64_t age; /* of the limit, plus one; 0: there is none */
+        uint8_t lowest;
+        size_t leaves, nodes;
+    } cases[] = {{0, 0, 20, 5}, {2, 0, 20, 5}, {1, 0, 0, 0}, {0, 1, 0, 5}, {0, 2, 0, 1}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        BW_SCOPED(bw_block_scan)
+        struct bw_block_scan scan = {BW_SCAN_ALL,
+                                     .newer_than = cases[i].age ? generation + 1 - cases[i].age : 0,
+                                     .lowest_level = cases[i].lowest, .nodes = true};
+        size_t leaves = 0, nodes = 0;
+        bw_block_scan_begin(&scan, &fs->reader, &tree);
+        while (bw_block_scan_next(&scan)) {
+            leaves += scan.step == BW_SCAN_LEAF;
+            nodes += scan.step == BW_SCAN_NODE;
+        }
+        expect_success(bw_block_scan_end(&scan));
+        assert_int_equal(leaves, cases[i].leaves);
+        assert_int_equal(nodes, cases[i].nodes);
+    }
+    bw_fs_close(fs);
+    iw_destroy(image);
+}
+
+static struct bw_error *refuse_leaf(void *context, const struct bw_node *leaf)
+{
+    ++*(unsigned *)context;
+    assert_true(leaf->item_count > 0);
+    return bw_error_create(BW_ERROR_STOPPED, "enough");
+}
+
+/* The first of two adopted leaves cannot be read. */
+static void
+test_adopted_leaves_are_visited_until_one_is_refused_and_damaged_ones_are_skipped(void **state)
+{
+    (void)state;
+    struct iw_image *image = make_tree(5, 2);
+    struct bw_adopted adopted = {0};
+    struct bw_fs *fs;
+    unsigned visited = 0;
+    for (size_t i = 0; i < 3; i++) {
+        const struct iw_block *leaf = iw_block_find(image, TREE, 0, i);
+        const struct bw_adopted_leaf found = {
+            .pointer = {leaf->logical,
+                        {.owner = TREE,
+                         .generation = leaf->generation,
+                         .first_key = leaf->first_key,
+                         .end_key = iw_block_find(image, TREE, 0, i + 1)->first_key,
+                         .has_first_key = true}},
+            .last_key = leaf->last_key};
+        expect_success(bw_adopted_leaves_push(&adopted.leaves, found));
+    }
+    iw_corrupt(image, iw_block_find(image, TREE, 0, 0)->logical, IW_ALL_COPIES, 0, 32, IW_FLIP);
+    expect_success(open_image(image, NULL, &fs));
+    expect_error(bw_adopted_visit(&fs->reader, &adopted, &(struct bw_key){0}, &BW_KEY_MAX,
+                                  refuse_leaf, &visited),
+                 BW_ERROR_STOPPED, "enough");
+    assert_int_equal(visited, 1);
+    bw_adopted_free(&adopted);
+    bw_fs_close(fs);
+    iw_destroy(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +428,9 @@ int main(void)
         cmocka_unit_test(test_items_beyond_their_leaf),
         cmocka_unit_test(test_nobody_adopts),
         cmocka_unit_test(test_selected_leaves),
+        cmocka_unit_test(test_only_newer_blocks_are_read_down_to_the_lowest_level),
+        cmocka_unit_test(
+            test_adopted_leaves_are_visited_until_one_is_refused_and_damaged_ones_are_skipped),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }
