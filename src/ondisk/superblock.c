@@ -171,9 +171,11 @@ bool bw_superblock_correct(uint8_t bytes[BW_SUPERBLOCK_SIZE], uint64_t offset,
             continue;
         BW_AUTO_ERROR struct bw_error *unprepared =
             bw_checksum_prepare((enum bw_checksum_type)type);
-        if (unprepared ||
-            bw_checksum_matches_block((enum bw_checksum_type)type, bytes, BW_SUPERBLOCK_SIZE) ||
-            !bw_bit_flip_find_in_block((enum bw_checksum_type)type, bytes, BW_SUPERBLOCK_SIZE,
+        if (unprepared)
+            continue;
+        if (bw_checksum_matches_block((enum bw_checksum_type)type, bytes, BW_SUPERBLOCK_SIZE))
+            return false; /* of another file system, for example: no bit is wrong */
+        if (!bw_bit_flip_find_in_block((enum bw_checksum_type)type, bytes, BW_SUPERBLOCK_SIZE,
                                        flip))
             continue;
         bw_bit_flip_apply(flip, bytes);
