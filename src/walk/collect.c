@@ -391,12 +391,12 @@ static struct bw_error *set_path(struct bw_collector *collector, size_t index,
     return NULL;
 }
 
-static void set_attributes(const struct bw_collector *collector, const struct row *row,
-                           struct bw_walked_file *file)
+/* Sets what the writer needs of a file in addition to its inode. */
+static void set_values(const struct bw_collector *collector, const struct row *row,
+                       struct bw_walked_file *file)
 {
     const struct bw_inode_attributes *attributes = &collector->attributes.items[row->attributes];
     const struct bw_file_writer *writer = collector->writer;
-    file->inode = attributes->inode_state == BW_ITEM_FOUND ? &attributes->inode : NULL;
     if (writer->needs == BW_FILE_NEEDS_INODE)
         return; /* the other members stay zero */
     file->user = file->group = NULL;
@@ -405,7 +405,11 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
         file->group = bw_user_names_group(writer->user_names, file->inode->gid);
     }
     if (writer->needs & BW_FILE_NEEDS_SHARED) {
-        bw_walked_file_set_space(file, writer->sharing, &collector->space.items[row->attributes]);
+        const struct bw_file_space *space = &collector->space.items[row->attributes];
+        file->extent_count = space->extent_count;
+        file->disk = space->disk;
+        file->shared = space->shared;
+        file->shared_known = bw_sharing_is_known(writer->sharing);
     } else if (writer->needs & BW_FILE_NEEDS_EXTENTS) {
         file->extent_count = collector->extents.items[row->attributes].extent_count;
         file->disk = collector->extents.items[row->attributes].disk;
@@ -457,8 +461,12 @@ struct bw_error *bw_collector_flush(struct bw_collector *collector,
             break;
         file.number = row->number;
         file.type = row->type;
-        if (collector->looks_up)
-            set_attributes(collector, row, &file);
+        if (collector->looks_up) {
+            const struct bw_inode_attributes *attributes =
+                &collector->attributes.items[row->attributes];
+            file.inode = attributes->inode_state == BW_ITEM_FOUND ? &attributes->inode : NULL;
+            set_values(collector, row, &file);
+        }
         if (file.inode && !row->made_up)
             trust_inode(scope, &file);
         if (row->made_up) {
@@ -481,5 +489,65 @@ struct bw_error *bw_collector_flush(struct bw_collector *collector,
         ++*written;
     }
     collector->rows.count = collector->entered.count = collector->bytes.length = 0;
+    return error;
+}
+
+/* Rows of single entries. A walk writes those of many at once, and looks up their inodes together.
+ */
+
+/* Finds the values in addition to the inode, which the caller has read. */
+static struct bw_error *find_values(struct bw_collector *collector,
+                                    const struct bw_task_scope *scope, const struct bw_entry *entry,
+                                    struct bw_walked_file *file)
+{
+    const struct bw_inode_attributes attributes = {.number = file->number};
+    const struct row row = {.made_up = bw_place_is_empty(&entry->place)};
+    collector->scope = scope;
+    BW_TRY(attributes_list_push(&collector->attributes, attributes));
+    if (collector->xattrs && !row.made_up)
+        BW_TRY(read_xattrs(collector, scope, 1));
+    if (collector->query.compression && !entry->no_compression && !row.made_up)
+        BW_TRY(bw_inode_query_run(&collector->query, scope->tree, collector->attributes.items, 1));
+    BW_TRY(find_extents(collector, scope, 1));
+    set_values(collector, &row, file);
+    return NULL;
+}
+
+struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs *fs,
+                                     const struct bw_entry *entry,
+                                     const struct bw_user_names *user_names)
+{
+    const struct bw_task_scope scope = {.fs = fs, .tree = &entry->place.subvolume->tree};
+    struct bw_file_writer writer = {.needs = bw_rows_needs(stream->rows), .user_names = user_names};
+    struct bw_walked_file file = {.path = entry->path,
+                                  .path_length = entry->path_length,
+                                  .subvolume = bw_subvolume_id(entry->place.subvolume),
+                                  .number = entry->place.inode,
+                                  .type = entry->place.type,
+                                  .inode = entry->inode};
+    struct bw_collector *collector = NULL;
+    struct bw_error *error = NULL;
+    if (bw_rows_record(stream->rows) != &bw_fileinfo_record)
+        return bw_error_create(BW_ERROR_USAGE, "rows of entries are of the record fileinfo");
+    if (writer.needs > BW_FILE_NEEDS_INODE)
+        error = bw_collector_create(fs, &writer, &(const struct bw_choice){0}, &collector);
+    if (!error && writer.needs & BW_FILE_NEEDS_SHARED)
+        error = bw_sharing_create(fs, false, NULL, &writer.sharing);
+    if (!error && collector)
+        error = find_values(collector, &scope, entry, &file);
+    if (writer.sharing)
+        bw_sharing_report(writer.sharing);
+    if (!error) {
+        struct bw_buffer row = {.data = stream->row, .capacity = stream->row_capacity};
+        bw_rows_append_file(stream->rows, &file, NULL, &row);
+        stream->row = row.data;
+        stream->row_capacity = row.capacity;
+        if (row.failed)
+            error = bw_error_no_memory();
+        else
+            error = bw_rows_take(stream, row.data, row.length);
+    }
+    bw_sharing_destroy(writer.sharing);
+    bw_collector_destroy(collector);
     return error;
 }

@@ -33,15 +33,6 @@ static void append_row(const struct bw_file_writer *writer, const struct bw_walk
     bw_rows_append_file(writer->rows, file, repeated, text);
 }
 
-void bw_walked_file_set_space(struct bw_walked_file *file, const struct bw_sharing *sharing,
-                              const struct bw_file_space *space)
-{
-    file->extent_count = space->extent_count;
-    file->disk = space->disk;
-    file->shared = space->shared;
-    file->shared_known = bw_sharing_is_known(sharing);
-}
-
 /* Comes before the path, and before the inode, if there is one. The record ends at a multiple of
  * eight bytes, so that the next one is aligned. */
 struct entry_record {
@@ -407,94 +398,5 @@ struct bw_error *bw_receiver_close(struct bw_receiver *receiver, struct bw_error
         error = bw_error_first(error, pass_sorted(&receiver->sorted, receiver->options->reverse,
                                                   receiver->pass, receiver->pass_context));
     free_receiver(receiver);
-    return error;
-}
-
-/* Rows of single entries. A walk writes those of many at once, and looks up their inodes together.
- */
-
-/* Finds the values in addition to the inode that rows need of an entry. The query keeps the value
- * of the compression property; the caller frees the texts. */
-static struct bw_error *find_values(struct bw_fs *fs, const struct bw_entry *entry, unsigned needs,
-                                    struct bw_inode_query *query, char **acl, char **capabilities,
-                                    struct bw_walked_file *file)
-{
-    if (needs & BW_FILE_NEEDS_XATTRS && file->number != BW_EMPTY_DIRECTORY) {
-        struct bw_xattr_reader *reader;
-        const struct bw_xattr *xattrs;
-        size_t count;
-        BW_TRY(bw_xattr_reader_create(fs, &reader));
-        struct bw_error *error = bw_xattr_reader_read(reader, &entry->place, &xattrs, &count);
-        if (!error)
-            error = bw_xattr_texts(xattrs, count, acl, capabilities);
-        bw_xattr_reader_destroy(reader);
-        BW_TRY(error);
-        file->acl = *acl;
-        file->capabilities = *capabilities;
-    }
-    const struct bw_tree *tree = &entry->place.subvolume->tree;
-    const struct bw_wanted_file wanted = {tree, file->number, 0, 1};
-    if (needs & BW_FILE_NEEDS_COMPRESSION && !entry->no_compression &&
-        file->number != BW_EMPTY_DIRECTORY) {
-        struct bw_inode_attributes attributes = {.number = file->number};
-        query->compression = true;
-        BW_TRY(bw_inode_query_run(query, tree, &attributes, 1));
-        if (attributes.compression_state == BW_ITEM_FOUND) {
-            file->compression = "";
-            if (query->values.length)
-                file->compression = query->values.data + attributes.compression;
-            file->compression_length = attributes.compression_length;
-        }
-    }
-    if (needs & BW_FILE_NEEDS_SHARED) {
-        struct bw_file_space space;
-        struct bw_sharing *sharing;
-        BW_TRY(bw_sharing_create(fs, false, NULL, &sharing));
-        struct bw_error *error = bw_sharing_compute(sharing, &wanted, 1, &space, 1);
-        bw_walked_file_set_space(file, sharing, &space);
-        bw_sharing_report(sharing);
-        bw_sharing_destroy(sharing);
-        return error;
-    }
-    if (needs & BW_FILE_NEEDS_EXTENTS) {
-        struct bw_extent_counts extents = {0};
-        BW_TRY(bw_extent_counts_find(fs, NULL, &wanted, 1, &extents));
-        file->extent_count = extents.extent_count;
-        file->disk = extents.disk;
-    }
-    return NULL;
-}
-
-struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs *fs,
-                                     const struct bw_entry *entry,
-                                     const struct bw_user_names *user_names)
-{
-    struct bw_inode_query query = {.fs = fs};
-    struct bw_walked_file file = {.path = entry->path,
-                                  .path_length = entry->path_length,
-                                  .subvolume = bw_subvolume_id(entry->place.subvolume),
-                                  .number = entry->place.inode,
-                                  .type = entry->place.type,
-                                  .inode = entry->inode};
-    if (bw_rows_record(stream->rows) != &bw_fileinfo_record)
-        return bw_error_create(BW_ERROR_USAGE, "rows of entries are of the record fileinfo");
-    if (file.inode) {
-        file.user = bw_user_names_user(user_names, file.inode->uid);
-        file.group = bw_user_names_group(user_names, file.inode->gid);
-    }
-    BW_AUTO_FREE char *acl = NULL, *capabilities = NULL;
-    struct bw_error *error =
-        find_values(fs, entry, bw_rows_needs(stream->rows), &query, &acl, &capabilities, &file);
-    if (!error) {
-        struct bw_buffer row = {.data = stream->row, .capacity = stream->row_capacity};
-        bw_rows_append_file(stream->rows, &file, NULL, &row);
-        stream->row = row.data;
-        stream->row_capacity = row.capacity;
-        if (row.failed)
-            error = bw_error_no_memory();
-        else
-            error = bw_rows_take(stream, row.data, row.length);
-    }
-    bw_inode_query_free(&query);
     return error;
 }

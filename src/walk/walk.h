@@ -348,10 +348,6 @@ struct bw_file_writer {
                                          */
 };
 
-/** Sets the known values of a file's space. */
-void bw_walked_file_set_space(struct bw_walked_file *file, const struct bw_sharing *sharing,
-                              const struct bw_file_space *space);
-
 /* Receivers. */
 
 /** Receives the entries of a walk: the writer that the tasks use, and the consumer that what they
