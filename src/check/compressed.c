@@ -19,10 +19,10 @@
 #include "base/compare.h"
 #include "base/generated.h"
 #include "btree/scan.h"
+#include "btrfs-walk/graph.h"
 #include "check/baseline.h"
 #include "check/data.h"
 #include "data/fetch.h"
-#include "graph/wind.h"
 #include "ondisk/compression.h"
 
 enum {
@@ -106,9 +106,8 @@ static unsigned make_requests(const struct stream *stream, uint8_t *buffer,
 static bool read_all(struct compressed_check *self, struct bw_request *requests, unsigned count)
 {
     struct bw_xlator *top = self->check->fs->reader.top;
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(top));
     bool complete = true;
-    bw_wind(&frame, top, requests, count);
+    bw_wind(NULL, top, requests, count);
     for (unsigned i = 0; i < count; i++) {
         if (!requests[i].error)
             continue;

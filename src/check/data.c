@@ -247,14 +247,13 @@ static uint64_t read_run(struct bw_data_check *data, uint8_t *buffer, const stru
                          unsigned copy, unsigned first, unsigned count, uint64_t *unreadable)
 {
     const struct bw_tree_reader *reader = &data->check->fs->reader;
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
     const uint64_t mask = (count == PIECE_SECTORS ? UINT64_MAX : (UINT64_C(1) << count) - 1)
                           << first;
     struct bw_request request = request_of(piece, copy, buffer);
     uint64_t good = 0;
     request.address += (uint64_t)first * data->sectorsize;
     request.length = count * data->sectorsize;
-    bw_wind(&frame, reader->top, &request, 1);
+    bw_wind(NULL, reader->top, &request, 1);
     if (!request.error)
         return matching_sectors(data, piece, mask, first, buffer);
     const bool divide = count > 1 && request.error->code != BW_ERROR_MISSING_DEVICE;
@@ -387,7 +386,6 @@ static void run_task(void *context, unsigned number, size_t index)
     const struct task *task = &data->tasks.items[index];
     const struct piece *pieces = &data->pieces.items[task->first];
     const struct bw_tree_reader *reader = &data->check->fs->reader;
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
     const size_t ahead = index + (size_t)TASKS_AHEAD * data->check->workers;
     if (ahead < data->tasks.count)
         advise_task(data, ahead);
@@ -401,7 +399,7 @@ static void run_task(void *context, unsigned number, size_t index)
             requests[count] = request_of(piece, task->copy, bytes + used);
             used += piece->length;
         }
-        bw_wind(&frame, reader->top, requests, count);
+        bw_wind(NULL, reader->top, requests, count);
         for (size_t i = 0; i < count; i++)
             check_reply(data, &pieces[done + i], &requests[i]);
         done += count;

@@ -15,8 +15,8 @@
 #include "base/generated.h"
 #include "base/vector.h"
 #include "btree/scan.h"
+#include "btrfs-walk/graph.h"
 #include "check/data.h"
-#include "graph/wind.h"
 #include "ondisk/disk_items.h"
 
 enum {
@@ -40,7 +40,6 @@ static void run_task(void *context, unsigned worker, size_t number)
     struct bw_check *check = mirrors->check;
     const uint32_t sector = check->fs->superblock.sectorsize;
     struct bw_xlator *top = check->fs->reader.top;
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(top));
     uint8_t *first = mirrors->buffers + (size_t)worker * 2 * PIECE, *other = first + PIECE;
     uint32_t length;
     for (uint64_t done = 0; done < task->length && bw_check_should_continue(check, worker);
@@ -55,7 +54,7 @@ static void run_task(void *context, unsigned worker, size_t number)
                                          .length = length,
                                          .address = logical,
                                          .buffer = has_first ? other : first};
-            bw_wind(&frame, top, &request, 1);
+            bw_wind(NULL, top, &request, 1);
             if (request.error) {
                 bw_error_free(request.error);
                 continue;

@@ -18,11 +18,11 @@
 #include "base/compare.h"
 #include "base/galois.h"
 #include "btree/block.h"
+#include "btrfs-walk/graph.h"
 #include "check/blocks.h"
 #include "check/check.h"
 #include "check/data.h"
 #include "fs/image.h"
-#include "graph/wind.h"
 #include "xlators/classes.h"
 
 /*
@@ -162,12 +162,11 @@ static void report_parity(struct parity *parity, const struct row *row, unsigned
 /* A part could not be read as a whole: which columns can be? Data have been reported already. */
 static void read_again(struct parity *parity, struct row *row, unsigned part)
 {
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(row->parts[part].storage));
     for (uint32_t i = row->first; i < row->end; i++) {
         struct bw_request request = request_of(parity, row, part, i, i + 1);
         if (!(row->columns >> i & 1))
             continue;
-        bw_wind(&frame, row->parts[part].storage, &request, 1);
+        bw_wind(NULL, row->parts[part].storage, &request, 1);
         if (!request.error)
             continue;
         bw_error_free(request.error);
@@ -182,7 +181,6 @@ static void read_rows(struct parity *parity, struct row *rows, size_t count)
 {
     for (unsigned k = 0; k < rows[0].chunk->stripes; k++) {
         struct bw_xlator *storage = rows[0].parts[k].storage;
-        const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(storage));
         struct bw_request requests[BATCH_ROWS];
         unsigned parts[BATCH_ROWS];
         for (size_t i = 0; i < count; i++) {
@@ -190,7 +188,7 @@ static void read_rows(struct parity *parity, struct row *rows, size_t count)
                 parts[i]++;
             requests[i] = request_of(parity, &rows[i], parts[i], rows[i].first, rows[i].end);
         }
-        bw_wind(&frame, storage, requests, count);
+        bw_wind(NULL, storage, requests, count);
         for (size_t i = 0; i < count; i++) {
             if (requests[i].error)
                 read_again(parity, &rows[i], parts[i]);

@@ -15,8 +15,8 @@
 #include "base/compare.h"
 #include "base/galois.h"
 #include "base/search.h"
+#include "btrfs-walk/graph.h"
 #include "data/fetch.h"
-#include "graph/wind.h"
 #include "ondisk/bit_flip.h"
 #include "ondisk/node.h"
 #include "owners/tree_list.h"
@@ -41,13 +41,12 @@ struct bw_error *bw_repair_read_copy(struct bw_repair *repair, uint64_t logical,
                                      unsigned copy, void *bytes)
 {
     const struct bw_fs *fs = repair->fs;
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(fs->reader.top));
     struct bw_request request = {.kind = BW_REQUEST_RAW,
                                  .mirror = (uint8_t)copy,
                                  .length = length,
                                  .address = logical,
                                  .buffer = bytes};
-    bw_wind(&frame, fs->reader.top, &request, 1);
+    bw_wind(NULL, fs->reader.top, &request, 1);
     return request.error;
 }
 

@@ -40,9 +40,8 @@ struct bw_error *bw_repair_read(struct bw_repair *repair, uint64_t devid, uint64
     struct bw_patch *patch;
     BW_TRY(find_patch(repair, devid, &patch));
     struct bw_xlator *storage = bw_repair_device_of(repair, devid)->image->storage;
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(storage));
     if (!bw_patch_covers(patch, offset, length))
-        BW_TRY(bw_read_raw(&frame, storage, offset, bytes, length));
+        BW_TRY(bw_read_raw(NULL, storage, offset, bytes, length));
     bw_patch_apply(patch, offset, bytes, length);
     return NULL;
 }
@@ -239,11 +238,10 @@ struct bw_error *bw_repair_next(struct bw_repair *repair, size_t image, uint64_t
     range->offset = next / unit * unit;
     range->length = (size_t)bw_min(unit, bw_xlator_size(storage) - range->offset);
     range->bytes = buffer;
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(storage));
-    struct bw_error *error = bw_read_raw(&frame, storage, range->offset, buffer, range->length);
+    struct bw_error *error = bw_read_raw(NULL, storage, range->offset, buffer, range->length);
     for (size_t at = 0; error && at < range->length; at += SECTOR) {
         const size_t length = (size_t)bw_min(SECTOR, range->length - at);
-        if (!bw_try_read_raw(&frame, storage, range->offset + at, buffer + at, length))
+        if (!bw_try_read_raw(NULL, storage, range->offset + at, buffer + at, length))
             memset(buffer + at, 0, length);
     }
     bw_error_free(error);

@@ -80,8 +80,7 @@ struct bw_error *bw_device_scan_bytes(const struct bw_device_scan *scan, size_t 
     struct bw_xlator *device = device_of(scan, image);
     if (!device)
         return bw_error_create(BW_ERROR_MISSING_DEVICE, "a device is missing");
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(device));
-    return bw_read_raw(&frame, device, offset, buffer, length);
+    return bw_read_raw(NULL, device, offset, buffer, length);
 }
 
 bool bw_device_scan_has(const struct bw_device_scan *scan, size_t image, uint64_t offset,

@@ -22,7 +22,6 @@ enum { STEP = 1 << 20, OLD_FIRST = 63 * 512, LISTED = 8 };
 struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_set *set)
 {
     static const char luks[] = "LUKS\xba\xbe";
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     size_t count = 0;
     for (size_t i = 0; i < set->count; i++) {
@@ -38,10 +37,10 @@ struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_se
             bool is_encrypted = false, is_btrfs = false;
             if (fs->searched && offset / STEP % 1024 == 0)
                 fs->searched(fs->searched_context, offset, size);
-            if (bw_try_read_raw(&frame, image->storage, offset, block, sizeof luks - 1))
+            if (bw_try_read_raw(NULL, image->storage, offset, block, sizeof luks - 1))
                 is_encrypted = memcmp(block, luks, sizeof luks - 1) == 0;
             if (!is_encrypted &&
-                bw_try_read_raw(&frame, image->storage, offset + place, block, sizeof block)) {
+                bw_try_read_raw(NULL, image->storage, offset + place, block, sizeof block)) {
                 BW_AUTO_ERROR struct bw_error *bad = bw_superblock_decode(block, place, &super);
                 is_btrfs = !bad;
             }

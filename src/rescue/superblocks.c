@@ -123,10 +123,8 @@ static struct bw_error *block_kinds_find(const struct bw_fs *fs, const struct bw
             if (start >= size)
                 break;
             start -= start % BW_MIN_SECTORSIZE;
-            const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(device));
             const uint32_t length = size - start < WINDOW ? (uint32_t)(size - start) : WINDOW;
-            BW_AUTO_ERROR struct bw_error *error =
-                bw_read_raw(&frame, device, start, buffer, length);
+            BW_AUTO_ERROR struct bw_error *error = bw_read_raw(NULL, device, start, buffer, length);
             for (uint32_t at = 0; !error && at + BW_MIN_SECTORSIZE <= length && at < PIECE;
                  at += BW_MIN_SECTORSIZE) {
                 const uint8_t *bytes = buffer + at;

@@ -7,8 +7,7 @@
 static struct bw_error *read_bytes(void *context, uint64_t offset, void *buffer, uint32_t length)
 {
     struct bw_xlator *storage = context;
-    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(storage));
-    return bw_read_raw(&frame, storage, offset, buffer, length);
+    return bw_read_raw(NULL, storage, offset, buffer, length);
 }
 
 struct bw_stream_source bw_image_stream(const struct bw_image *image)
