@@ -750,6 +750,10 @@ static struct bw_error *find_reused_data(struct making *making)
     return bw_seen_extents_settle(&fs->reused);
 }
 
+/* Snapshots share blocks. In a crafted image, tens of thousands of trees can share all of them, and
+ * reading each tree would take hours: no more than this many times the found blocks are read. */
+#define SHARING 16
+
 static bool has_files(uint64_t tree)
 {
     return bw_is_subvolume_id(tree) || tree == BW_CSUM_TREE;
@@ -767,6 +771,7 @@ static struct bw_error *prefer_newer_roots(struct making *making)
     const uint64_t older = making->roots.generation;
     BW_SCOPED(bw_tree_roots) struct bw_tree_roots roots = {0}, merged = {0};
     bool is_complete = true, has_data = false;
+    size_t read = 0;
     BW_TRY(add_newest_roots(index, making->found, &roots));
     for (size_t i = 0; i < index->blocks.count && is_complete; i++) {
         const struct bw_tree_root block = as_root(index, &index->blocks.items[i]);
@@ -785,9 +790,10 @@ static struct bw_error *prefer_newer_roots(struct making *making)
             continue;
         is_complete = !before || before->root.level <= tree.root.level;
         bw_block_scan_begin(&scan, &making->fs->reader, &tree);
-        while (bw_block_scan_next(&scan)) {
+        while (is_complete && bw_block_scan_next(&scan)) {
             struct bw_item item;
-            is_complete &= scan.step != BW_SCAN_LOST;
+            read++;
+            is_complete = scan.step != BW_SCAN_LOST && read / SHARING <= index->blocks.count;
             for (uint32_t slot = 0; bw_leaf_next(&scan.node, &slot, &item);) {
                 const struct bw_disk_file_extent *extent = (const void *)item.data;
                 has_data |= item.key.type == BW_EXTENT_DATA && item.size >= sizeof *extent &&
