@@ -61,9 +61,10 @@ static struct {
     sigset_t exit_set;  /* with an exit message or advice: the signals that the thread waits for */
     sigset_t before;    /* signal mask before cmd_monitor_start() */
     bool blocked;       /* `before` is to be restored */
-    void (*volatile clean_ups[3])(void);            /* one per caller; the last is NULL */
-    struct sigaction replaced[PROMPT_SIGNALS];      /* while a prompt waits */
-    void (*keyboard[KEYBOARD_SIGNALS])(int number); /* replaced, while a child may ask */
+    void (*volatile clean_ups[3])(void);         /* one per caller; the last is NULL */
+    struct sigaction replaced[PROMPT_SIGNALS];   /* while a prompt waits */
+    struct sigaction keyboard[KEYBOARD_SIGNALS]; /* replaced, while a child may ask */
+    volatile pid_t asking;                       /* that child, if it is known */
 } monitor = {.busy = PTHREAD_MUTEX_INITIALIZER, .exit_message_written = ATOMIC_FLAG_INIT};
 
 /* The line of progress. Members that several threads use are atomic or locked. */
@@ -135,16 +136,30 @@ void cmd_restore_exit_signals(void)
         sigaction(exit_signals[i], &monitor.replaced[i], NULL);
 }
 
+/* The terminal sends its signals to the child, too, but another process only to this one. */
+static void pass_on(int number, siginfo_t *information, void *context)
+{
+    (void)context;
+    if (information->si_code == SI_USER && monitor.asking > 0)
+        kill(monitor.asking, number);
+}
+
 void cmd_leave_keyboard(void)
 {
+    const struct sigaction ours = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO | SA_RESTART};
     for (size_t i = 0; i < KEYBOARD_SIGNALS; i++)
-        monitor.keyboard[i] = signal(keyboard_signals[i], SIG_IGN);
+        sigaction(keyboard_signals[i], &ours, &monitor.keyboard[i]);
+}
+
+void cmd_leave_keyboard_to(pid_t child)
+{
+    monitor.asking = child;
 }
 
 void cmd_take_keyboard(int status)
 {
     for (size_t i = 0; i < KEYBOARD_SIGNALS; i++) {
-        signal(keyboard_signals[i], monitor.keyboard[i]);
+        sigaction(keyboard_signals[i], &monitor.keyboard[i], NULL);
         if (WIFSIGNALED(status) && WTERMSIG(status) == keyboard_signals[i])
             raise(keyboard_signals[i]);
     }

@@ -12,6 +12,8 @@
 #ifndef BW_CLI_COMMON_MONITOR_H
 #define BW_CLI_COMMON_MONITOR_H
 
+#include <sys/types.h>
+
 #include "cli/common/settings.h"
 
 /** Blocks the signals that show progress. Must be called before any thread is created. */
@@ -57,6 +59,8 @@ void cmd_restore_exit_signals(void);
 /** Before a child is started that may ask for a passphrase: Ctrl-C and Ctrl-\ do not end this
  * process. The child ends by them after it has restored the terminal. */
 void cmd_leave_keyboard(void);
+/** The child has started: it also gets these signals if another process sends them to this one. */
+void cmd_leave_keyboard_to(pid_t child);
 /** Undoes that: in the child with 0, and after it has ended with its status, as of waitpid(2). If
  * one of these signals has ended the child, this process ends in the same way. */
 void cmd_take_keyboard(int status);

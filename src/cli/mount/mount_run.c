@@ -128,6 +128,7 @@ static int serve_in_background(struct mount *mount)
         cmd_take_keyboard(0);
         return serve(mount);
     }
+    cmd_leave_keyboard_to(child);
     if (bw_channel_receive(mount->ready, &word, 1))
         return STATUS_OK;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)

@@ -356,6 +356,7 @@ static int answer_in_child(const struct cmd_common *common, struct rescue_settin
         exit(write(channel[1], &own, sizeof own) == sizeof own ? result : STATUS_PARTIAL);
     }
     const int problem = errno;
+    cmd_leave_keyboard_to(child);
     close(channel[1]);
     *found = child > 0 && read(channel[0], plan, sizeof *plan) == sizeof *plan;
     close(channel[0]);
