@@ -22,6 +22,9 @@ interrupted() {
     rm -f "$WORK/fixed.qcow2"
 }
 
+# Whether what was repaired is examined. With sanitizers, that would only read once more.
+is_examined() { [ -z "${SWEEP:-}" ]; }
+
 # ends PROOF NAME CHANGE...: the plan has this proof, and the result is right.
 ends() {
     local proof=$1 before
@@ -33,6 +36,7 @@ ends() {
         grep -c "^derived.$proof")" 1
     expect "$*: repair" 0 . repair -q -f "$WORK/fixed.qcow2" "$WORK/image"
     is "$*: repair does not change the image" "$(written "$WORK/image")" "$before"
+    is_examined || return 0
     expect "$*: check" 0 . check --data --patch "$WORK/fixed.qcow2" "$WORK/image"
     is "$*: the repaired files have the hashes of the image" \
         "$("$PROGRAM" sum --relative --patch "$WORK/fixed.qcow2" "$WORK/image" | cksum)" \
@@ -56,6 +60,7 @@ repair_several() {
     is "$words: repair: $(cat "$WORK/err")" $? 0
     holds "$words: the plan" grep -qE "$1" "$WORK/out"
     is "$words: repair does not change the images" "$(written "${images[@]}")" "$before"
+    is_examined || return 0
     for overlay in "$WORK/fixed"/*.qcow2; do patches+=(--patch "$overlay"); done
     expect "$words: check" 0 . check --data "${patches[@]}" "${images[@]}"
     is "$words: the repaired files have the hashes of the images" \

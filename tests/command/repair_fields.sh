@@ -17,6 +17,9 @@ damages() {
     before=$(written "$WORK/image")
 }
 
+# Whether what was repaired is examined. With sanitizers, that would only read once more.
+is_examined() { [ -z "${SWEEP:-}" ]; }
+
 # repairs WORD FIXTURE CHANGE...: `why` in the plan has the word. The result is the fixture.
 repairs() {
     local word=$1 fixture=$2
@@ -28,6 +31,7 @@ repairs() {
     rm -rf "$WORK/fixed"
     expect "$*: repair" 0 . repair -C "$WORK/fixed" "$WORK/image"
     is "$*: repair does not change the image" "$(written "$WORK/image")" "$before"
+    is_examined || return 0
     expect "$*: check" 0 . check --patch "$WORK/fixed/devid-1.qcow2" "$WORK/image"
     have qemu-img || return
     qemu-img convert -O raw "$WORK/fixed/devid-1.qcow2" "$WORK/fixed.img"
