@@ -743,7 +743,7 @@ struct bw_error *bw_receiver_create(const struct bw_receiver_options *options,
         free(receiver);
         return error;
     }
-    receiver->is_btrfs = status.f_type == BTRFS_SUPER_MAGIC;
+    receiver->is_btrfs = (uint32_t)status.f_type == BTRFS_SUPER_MAGIC;
     receiver->links_snapshots = receiver->options.link_snapshots && !receiver->is_btrfs;
     bw_stream_reader_init(&receiver->reader, &(struct bw_stream_source){read_pending, receiver, 0});
     *result = receiver;
