@@ -45,8 +45,11 @@ static void add_names(struct names *names, const struct bw_item *item)
 static void add_leaf(struct names *names, const uint8_t *block, uint32_t nodesize)
 {
     const struct bw_node node = bw_node_view(block, nodesize);
+    const size_t room = (nodesize - sizeof(struct bw_disk_header)) / sizeof(struct bw_disk_item);
     struct bw_item item;
-    for (uint32_t slot = 0; !node.level && bw_leaf_next(&node, &slot, &item);)
+    if (node.level || node.item_count > room)
+        return; /* no leaf, or one with a wrong count, whose table would not end inside the block */
+    for (uint32_t slot = 0; bw_leaf_next(&node, &slot, &item);)
         add_names(names, &item);
 }
 
