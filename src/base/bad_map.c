@@ -35,9 +35,7 @@ struct bw_error *bw_bad_map_read(const char *file, bw_bad_range_visitor *visit, 
     enum { WORDS = 4 };
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     BW_TRY(bw_buffer_read_file(&text, file));
-    bw_buffer_append_byte(&text, '\0');
-    if (text.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_terminate(&text));
 
     bool has_state = false; /* the line with ddrescue's state was read, so it is a map file */
     uint64_t ranges = 0;    /* found so far */

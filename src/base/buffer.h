@@ -113,4 +113,12 @@ static inline struct bw_error *bw_buffer_terminate(struct bw_buffer *buffer)
     return bw_buffer_error(buffer);
 }
 
+/** The same, but the length of the buffer does not count the NUL. */
+static inline struct bw_error *bw_buffer_end_text(struct bw_buffer *buffer)
+{
+    struct bw_error *error = bw_buffer_terminate(buffer);
+    buffer->length -= !error;
+    return error;
+}
+
 #endif

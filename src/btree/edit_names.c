@@ -34,8 +34,7 @@ struct bw_error *bw_edit_set_inode(struct bw_tree_editor *editor, uint64_t inode
 static struct bw_error *put_scratch(struct bw_tree_editor *editor, const struct bw_key *key)
 {
     const struct bw_buffer *scratch = &editor->scratch;
-    if (scratch->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(scratch));
     return bw_edit_put(editor, key, scratch->data, (uint32_t)scratch->length);
 }
 

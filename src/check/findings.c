@@ -560,8 +560,7 @@ struct bw_error *bw_findings_flush(struct bw_check *check)
         struct bw_finding_count *counter = &findings->counts[finding->code];
         BW_AUTO_BUFFER struct bw_buffer message = {0};
         bw_escape_words(&message, finding->message);
-        bw_buffer_append_byte(&message, '\0');
-        error = bw_buffer_error(&message);
+        error = bw_buffer_terminate(&message);
         counter->count += more;
         counter->repairable += finding->row.repairable ? more : 0;
         each[more].row.more_paths += finding->more_files;

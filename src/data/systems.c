@@ -122,8 +122,7 @@ static struct bw_error *end_reading(struct bw_fs *fs, const struct bw_subvolume 
                                     struct bw_error *error, struct bw_buffer *text)
 {
     BW_TRY(warn(fs, from ? from : bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME), error));
-    bw_buffer_append_byte(text, '\0');
-    return text->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_terminate(text);
 }
 
 /* Reads the beginning of a file, and appends a NUL. Without the file, `text` stays empty. */
@@ -286,8 +285,7 @@ static struct bw_error *parse_fstab(struct bw_systems *systems, char *text, size
             bw_buffer_format(&name, "/%s%c", given + strspn(given, "/"), '\0');
         else
             bw_buffer_format(&name, "%s%c", given ? given : "default", '\0');
-        if (name.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&name));
 
         struct bw_system_mount mount = {.mount_point = NULL};
         unescape(point);
@@ -323,8 +321,7 @@ static struct bw_error *read_podman(struct bw_systems *systems, struct container
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0}, text = {0}, storage = {0}, name = {0};
     bw_buffer_format(&path, "%s/%s%c", place->path, file, '\0');
-    if (path.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&path));
     BW_TRY(read_file(systems->fs, NULL, path.data, LARGE, &text));
     struct bw_json_scan scan = {.next = text.data, .end = text.data + text.length - 1};
     struct bw_error *error = NULL;
@@ -377,8 +374,7 @@ static struct bw_error *read_docker(struct bw_systems *systems, struct container
     struct bw_place mounts;
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     bw_buffer_format(&path, "%s/image/btrfs/layerdb/mounts%c", place->path, '\0');
-    if (path.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&path));
     BW_AUTO_ERROR struct bw_error *none = bw_lookup(fs, NULL, path.data, true, &mounts);
     if (none || mounts.type != BW_FILE_DIRECTORY)
         return NULL;
@@ -442,8 +438,7 @@ static struct bw_error *read_description(struct bw_systems *systems, const char 
     BW_AUTO_BUFFER struct bw_buffer path = {0}, text = {0}, value = {0};
     bw_buffer_format(&path, "%.*s/info.%s%c", (int)length, directory, is_xml ? "xml" : "json",
                      '\0');
-    if (path.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&path));
     BW_TRY(read_file(systems->fs, NULL, path.data, SMALL, &text));
     if (!is_xml) {
         BW_TRY(find_member(&text, "comments", &value));
@@ -463,8 +458,7 @@ static struct bw_error *read_description(struct bw_systems *systems, const char 
         bw_buffer_append_byte(&value, is_entity ? entities[i].character : *next);
         next += is_entity ? strlen(entities[i].name) : 1;
     }
-    if (value.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&value));
     return keep_short(systems, value.data, value.length, title);
 }
 

@@ -78,9 +78,7 @@ static struct bw_error *read_list(struct bw_fs *fs, const struct bw_place *place
 {
     struct bw_buffer *text = &list->text;
     BW_TRY(bw_data_read_text(fs, place, LARGEST_FILE, text));
-    bw_buffer_append_byte(text, '\0');
-    if (text->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_terminate(text));
 
     BW_AUTO_BUFFER struct bw_buffer escaped = {0};
     for (char *line = text->data; line && *line;) {

@@ -34,7 +34,7 @@ static struct bw_error *top_path(struct bw_diff *diff, struct bw_diff_text *path
 {
     *path = (struct bw_diff_text){diff->texts.length, 1};
     bw_buffer_append_byte(&diff->texts, '/');
-    return diff->texts.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&diff->texts);
 }
 
 static struct bw_error *add_row(const struct pair *pair, struct bw_diff_row row,

@@ -101,7 +101,7 @@ struct bw_error *bw_diff_set_filter(const char *path, struct bw_buffer *filter)
         return NULL;
     bw_buffer_append_byte(filter, '/');
     bw_buffer_append(filter, path, length);
-    return filter->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(filter);
 }
 
 static void diff_free(struct bw_diff *diff)
@@ -354,8 +354,7 @@ struct bw_error *bw_diff(const struct bw_diff_side *before, const struct bw_diff
     if (!before->fs && !after->fs)
         return bw_error_create(BW_ERROR_USAGE, "one side must be a file system");
     BW_TRY(bw_diff_set_filter(options.path, &filter));
-    bw_buffer_append_byte(&filter, '\0');
-    struct bw_error *error = filter.failed ? bw_error_no_memory() : NULL;
+    struct bw_error *error = bw_buffer_terminate(&filter);
     if (options.since) {
         options.nested = options.states = true;
         sides[0].subvolume = sides[0].fs ? sides[0].subvolume : NULL;

@@ -28,7 +28,7 @@ struct bw_error *bw_level_add(struct bw_level *level, const char *name, size_t l
     const struct bw_level_item item = {level->names.length, length, *place};
     BW_TRY(bw_level_items_push(&level->entries, item));
     bw_buffer_append(&level->names, name, length);
-    return level->names.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&level->names);
 }
 
 static int by_name(const void *left, const void *right, void *names)
@@ -114,7 +114,7 @@ struct bw_error *bw_xattr_list_add(struct bw_xattr_list *list, const void *name,
     BW_TRY(bw_xattr_items_push(&list->xattrs, item));
     bw_buffer_append(&list->bytes, name, name_length);
     bw_buffer_append(&list->bytes, value, value_length);
-    return list->bytes.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&list->bytes);
 }
 
 static int by_attribute(const void *left, const void *right, void *bytes)

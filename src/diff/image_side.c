@@ -72,8 +72,7 @@ static struct bw_error *next_entry(struct bw_entries *entries)
     const bool is_top = !side->has_begun;
     if (!is_top)
         item = bw_descent_next(&side->descent);
-    if (side->descent.path.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&side->descent.path));
     entries->ended = !is_top && !item;
     if (entries->ended)
         return NULL;

@@ -446,8 +446,7 @@ static struct bw_error *read_entry(struct reader *reader, char *name, char *word
     }
     if (!is_whole && *name && facts->known & BW_KNOWS_TYPE && facts->type == BW_FILE_DIRECTORY)
         bw_buffer_format(directory, "%s/", name);
-    if (directory->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(directory));
     BW_TRY(list_entries_push(&reader->list->items, entry));
     owned = NULL;
     return NULL;
@@ -510,8 +509,7 @@ struct bw_error *bw_list_open(const void *text, size_t length, struct bw_list **
     if (!list)
         return bw_error_no_memory();
     bw_buffer_append(&list->text, text, length);
-    bw_buffer_append_byte(&list->text, '\0'); /* room for the NUL of the last line */
-    struct bw_error *error = list->text.failed ? bw_error_no_memory() : NULL;
+    struct bw_error *error = bw_buffer_terminate(&list->text); /* the NUL of the last line */
     struct reader reader = {.list = list,
                             .defaults.path = "",
                             .next = list->text.data,
@@ -519,9 +517,8 @@ struct bw_error *bw_list_open(const void *text, size_t length, struct bw_list **
                             .path_room = ALWAYS + MOST_TIMES * length};
     if (!error)
         error = begins_with_hash(reader.next) ? read_hashes(&reader) : read_mtree(&reader);
-    bw_buffer_append_byte(&list->ignored, '\0');
-    if (!error && list->ignored.failed)
-        error = bw_error_no_memory();
+    if (!error)
+        error = bw_buffer_terminate(&list->ignored);
     bw_buffer_free(&reader.directory);
     if (error) {
         bw_list_close(list);
@@ -609,7 +606,7 @@ static struct bw_error *next_entry(struct bw_entries *entries)
     bw_buffer_format(&side->path, "/%s", item->path);
     entries->entry.path = side->path.data;
     entries->entry.path_length = side->path.length;
-    return side->path.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&side->path);
 }
 
 static void close_list(struct bw_entries *entries)

@@ -155,8 +155,7 @@ static struct bw_error *add_entries(struct merge *merge, const struct bw_side_en
         BW_TRY(pairs_push(&merge->pairs, pair));
         bw_buffer_append(&merge->texts, path, length);
         bw_buffer_append_byte(&merge->texts, '\0');
-        if (merge->texts.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&merge->texts));
     }
 
     /* Entries that are excluded are not listed either. If a side cannot tell nested subvolumes from
@@ -377,8 +376,7 @@ static struct bw_error *visit_pair(struct merge *merge, struct pair *pair)
     bw_buffer_append(path, merge->texts.data + pair->path, pair->path_length);
     if (!path->length)
         bw_buffer_append_byte(path, '/');
-    if (path->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(path));
     struct bw_diff_entry *facts[2];
     for (unsigned side = 0; side < 2; side++) {
         facts[side] = pair->has[side] ? &pair->sides[side].facts : NULL;

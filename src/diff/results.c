@@ -173,7 +173,7 @@ static struct bw_error *whole_path(struct bw_diff *diff, bool is_old, struct bw_
     bw_buffer_append(whole, *path, *length > 1 ? *length : 0);
     *path = whole->data;
     *length = whole->length;
-    return whole->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(whole);
 }
 
 static struct bw_error *visit_difference(struct bw_diff *diff, const struct bw_diff_row *row)

@@ -257,8 +257,7 @@ struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t dire
                                              " has no name",
                                              directory, tree->subvolume->tree.id));
             }
-            if (tree->names.failed)
-                return bw_error_no_memory();
+            BW_TRY(bw_buffer_error(&tree->names));
             BW_TRY(bw_key_map_put(&tree->part_of, directory, (uint32_t)tree->parts.count));
             BW_TRY(bw_diff_parts_push(&tree->parts, part));
         }
@@ -280,7 +279,7 @@ struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t dire
     }
     path->length = (uint32_t)(sizeof text - at);
     bw_buffer_append(&diff->texts, text + at, path->length);
-    return diff->texts.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&diff->texts);
 }
 
 struct bw_error *bw_diff_may_have(struct bw_diff_tree *tree, const char *path, size_t length,

@@ -80,7 +80,7 @@ static struct bw_error *add_nested_entries(struct bw_diff *diff, const struct bw
         BW_TRY(bw_nested_entries_push(&list->nested, nested));
         bw_buffer_append(&list->names, entry.name, entry.name_length);
     }
-    return list->names.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&list->names);
 }
 
 static struct bw_error *on_pair(struct bw_diff *diff, const struct bw_item_pair *pair)

@@ -68,8 +68,7 @@ static struct bw_error *label_subvolume(struct bw_fs *fs, uint64_t id, uint64_t 
         return BW_TAKE(error);
     if (path)
         bw_escape_line(&text, path, length);
-    if (text.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&text));
     const char *dots = "";
     if (text.length > NAME) {
         dots = "...";

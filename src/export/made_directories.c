@@ -323,9 +323,7 @@ static struct bw_error *read_leaf_path(const struct bw_made_directories *directo
     if (*above)
         bw_buffer_append_byte(path, '/');
     bw_buffer_append(path, leaf->name, leaf->name_length);
-    bw_buffer_append_byte(path, '\0');
-    path->length -= !path->failed;
-    return bw_buffer_error(path);
+    return bw_buffer_end_text(path);
 }
 
 struct bw_error *bw_made_directories_visit(const struct bw_made_directories *directories,
@@ -418,8 +416,7 @@ static struct bw_error *write_new(struct bw_directory_order *order, const char *
         mark_reentered(order, path, bw_path_parent(path, length));
     finish_outside(order, path, length);
     BW_TRY(bw_buffer_set(&order->open, path, length));
-    BW_TRY(bw_buffer_terminate(&order->open));
-    order->open.length--;
+    BW_TRY(bw_buffer_end_text(&order->open));
     BW_TRY(bw_sizes_push(&order->pending, length));
     return order->write(order->context, order->open.data, directory, BW_DIRECTORY_FIRST);
 }
@@ -456,7 +453,7 @@ struct bw_error *bw_directory_order_enter(struct bw_directory_order *order, cons
         return NULL;
     BW_TRY(write_up_to(order, path, parent));
     mark_reentered(order, path, parent);
-    return order->all.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&order->all);
 }
 
 static struct bw_error *write_again(void *context, const char *path, size_t length,

@@ -273,7 +273,5 @@ struct bw_error *bw_path_store_read(const struct bw_path_store *paths, uint32_t 
 {
     path->length = 0;
     bw_path_store_append(paths, number, path);
-    bw_buffer_append_byte(path, '\0');
-    path->length -= !path->failed;
-    return bw_buffer_error(path);
+    return bw_buffer_end_text(path);
 }

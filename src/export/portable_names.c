@@ -198,7 +198,5 @@ struct bw_error *bw_portable_names_find(struct bw_portable_names *names, const c
         }
         start = end + 1;
     }
-    BW_TRY(bw_buffer_terminate(result));
-    result->length--;
-    return NULL;
+    return bw_buffer_end_text(result);
 }

@@ -34,12 +34,10 @@ struct bw_error *bw_target_open(int folder, const struct bw_target_options *opti
                                 system.f_type == EXFAT_MAGIC ||
                                 (target->privileged && system.f_type == FUSE_SUPER_MAGIC);
     set_directory(target, target->folder);
-    bw_buffer_append_byte(&target->path, '\0');
-    if (target->path.failed) {
+    struct bw_error *error = bw_buffer_terminate(&target->path);
+    if (error)
         bw_target_close(target);
-        return bw_error_no_memory();
-    }
-    return NULL;
+    return error;
 }
 
 static void leave_directory(struct bw_target *target)

@@ -380,7 +380,7 @@ struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct b
         }
     }
     BW_TRY(bw_block_scan_end(scan));
-    return query->values.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&query->values);
 }
 
 void bw_inode_query_free(struct bw_inode_query *query)

@@ -60,8 +60,7 @@ static struct bw_error *enter_subvolume(struct bw_inode_paths *paths,
     if (paths->subvolume != subvolume && subvolume->deleted && paths->with_deleted) {
         paths->top.length = 0;
         bw_buffer_format(&paths->top, "/#%" PRIu64, subvolume->tree.id);
-        if (paths->top.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&paths->top));
     } else if (paths->subvolume != subvolume) {
         BW_TRY(bw_subvolume_paths_get(&paths->subvolumes, paths->fs, subvolume, &paths->top));
     }
@@ -153,9 +152,7 @@ struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,
     if (!length && path->length > 1)
         path->length--;
     bw_buffer_append(path, name, length);
-    bw_buffer_append_byte(path, '\0');
-    if (path->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_terminate(path));
     *result = (struct bw_bytes){path->data, path->length - 1};
     return NULL;
 }

@@ -199,8 +199,7 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
     unsigned links = 0;
     BW_TRY(bw_places_push(&passed, bw_place_top(from)));
     bw_buffer_append(&rest, path, strlen(path));
-    if (rest.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&rest));
     for (;;) {
         const struct bw_place *directory = &passed.items[passed.count - 1];
         const size_t slash = next;
@@ -252,8 +251,7 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
         if (target.data[0] == '/')
             passed.count = 1;
         bw_buffer_append(&target, rest.data + next, rest.length - next);
-        if (target.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&target));
         bw_buffer_free(&rest);
         rest = target;
         target = (struct bw_buffer){0};

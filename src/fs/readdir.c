@@ -221,7 +221,7 @@ static struct bw_error *add_name_below(void *context, const struct bw_dir_entry 
     BW_TRY(
         names_below_push(&directory->below, (struct name_below){directory->names.length, *entry}));
     bw_buffer_append(&directory->names, entry->name, entry->name_length);
-    return directory->names.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&directory->names);
 }
 
 /* Moves to the next source of names, if one is needed. */

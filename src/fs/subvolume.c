@@ -89,8 +89,7 @@ static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, u
         return bw_error_no_memory();
     uint32_t offset = (uint32_t)table->names.length;
     bw_buffer_append(&table->names, ref.name, ref.name_length);
-    if (table->names.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&table->names));
     subvolume->parent = parent;
     subvolume->directory = ref.directory;
     subvolume->index = ref.index;

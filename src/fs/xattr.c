@@ -201,8 +201,7 @@ struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const stru
                 bw_buffer_append(&reader->bytes, xattr.name, xattr.name_length);
                 bw_buffer_append_byte(&reader->bytes, '\0');
                 bw_buffer_append(&reader->bytes, xattr.value, xattr.value_length);
-                if (reader->bytes.failed)
-                    return bw_error_no_memory();
+                BW_TRY(bw_buffer_error(&reader->bytes));
                 BW_TRY(bw_xattr_copies_push(&reader->xattrs, xattr));
             }
             if (bw_cursor_bad(&rest))

@@ -86,7 +86,7 @@ static struct bw_error *find_file(const struct searching *searching, struct foun
         error = bw_inode_get(version->fs, &version->place, &version->inode);
     if (!error) {
         bw_buffer_append(&found->path, path, strlen(path));
-        error = found->path.failed ? bw_error_no_memory() : NULL;
+        error = bw_buffer_error(&found->path);
     } else if (error->code != BW_ERROR_NO_MEMORY && newer->fs) {
         bw_error_free(error);
         error = bw_lookup_older(version->fs, &newer->place, &newer->inode, &version->place,

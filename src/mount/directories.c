@@ -205,8 +205,7 @@ static struct bw_error *go_to(struct listing *listing, uint64_t offset)
         }
         if (listing->limit < LARGEST_BATCH)
             listing->limit *= 2;
-        if (listing->names.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&listing->names));
     }
     if (offset >= listing->first + entries->count) {
         listing->first += entries->count;

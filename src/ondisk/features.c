@@ -101,7 +101,7 @@ struct bw_error *bw_features_check(uint64_t incompat_flags)
         if (incompat[bit].name)
             bw_buffer_format(&names, " (%s)", incompat[bit].name);
     }
-    struct bw_error *error = names.failed ? bw_error_no_memory() : NULL;
+    struct bw_error *error = bw_buffer_error(&names);
     if (!error && names.length)
         error =
             bw_error_create(BW_ERROR_UNSUPPORTED,

@@ -71,20 +71,13 @@ struct bw_file_list {
     struct bw_file_place place; /* where selecting by inodes is */
 };
 
-static struct bw_error *end_text(struct bw_buffer *text)
-{
-    bw_buffer_append_byte(text, '\0');
-    text->length -= !text->failed;
-    return bw_buffer_error(text);
-}
-
 /* Adds a name to a path; a path without any becomes the name. */
 static struct bw_error *append_name(struct bw_buffer *path, const char *name, size_t length)
 {
     if (path->length && path->data[path->length - 1] != '/')
         bw_buffer_append_byte(path, '/');
     bw_buffer_append(path, name, length);
-    return end_text(path);
+    return bw_buffer_end_text(path);
 }
 
 /* Where a reader of batches is. */
@@ -97,7 +90,7 @@ struct bw_error *bw_file_place_step(struct bw_file_place *place, const struct bw
         place->path.length = place->length;
         place->length = place->above.items[--place->above.count];
         place->depth = place->above.count;
-        return end_text(&place->path);
+        return bw_buffer_end_text(&place->path);
     }
     place->path.length = place->length;
     place->depth = place->above.count;
@@ -238,7 +231,7 @@ static struct bw_error *add_step(struct bw_file_list *lister, enum bw_listed_kin
                                                              .kind = (uint8_t)kind,
                                                              .wanted = wanted && is_new};
     bw_buffer_append(&lister->names, name, length);
-    return lister->names.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&lister->names);
 }
 
 /* Directories. */
@@ -315,8 +308,7 @@ static struct bw_error *read_more(struct bw_file_list *lister, struct level *lev
                                  (struct waiting){entry->place, lister->waiting_names.length,
                                                   (uint32_t)entry->name_length}));
         bw_buffer_append(&lister->waiting_names, entry->name, entry->name_length);
-        if (lister->waiting_names.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&lister->waiting_names));
     }
     return NULL;
 }

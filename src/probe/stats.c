@@ -498,7 +498,6 @@ struct bw_error *bw_probe_stats_report(const struct bw_probe_stats *stats, bool 
         report_json(&table, &text);
     else
         report_text(&table, &text);
-    if (text.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&text));
     return consume(context, text.data, text.length);
 }

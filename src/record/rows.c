@@ -683,8 +683,7 @@ static struct bw_error *begin_stream(struct bw_rows_stream *stream)
         bw_rows_append(header_rows, &bw_header_xlate, &header, &text);
         text.length -= rows->style == BW_ROWS_JSON_ARRAY && !text.failed;
     }
-    if (text.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&text));
     return text.length ? stream->consume(stream->context, text.data, text.length) : NULL;
 }
 
@@ -737,8 +736,7 @@ struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record
     stream->row_capacity = row.text.capacity;
     if (row.error)
         return row.error;
-    if (row.text.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&row.text));
     return bw_rows_take(stream, row.text.data, row.text.length);
 }
 

@@ -334,8 +334,7 @@ struct bw_error *bw_repair_plan_conversion(struct bw_repair *repair)
     if (!flags)
         return NULL;
     bw_buffer_format(&proofs, "%c", '\0');
-    if (proofs.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&proofs));
 
     /* If the flag is not on all devices, their superblocks differ. */
     for (size_t i = 0; i < repair->findings.count; i++) {

@@ -66,8 +66,7 @@ struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_se
                 bw_buffer_format(&text, " with `offset %" PRIu64 "M`", offset / STEP);
         }
     }
-    if (text.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&text));
     if (!count)
         return NULL;
     struct bw_error *error = bw_error_create(

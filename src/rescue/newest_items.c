@@ -23,7 +23,7 @@ struct bw_error *bw_newest_add_item(struct bw_newest *newest, const struct bw_it
         &newest->items,
         (struct bw_newest_item){item->key, rank, newest->bytes.length, item->size}));
     bw_buffer_append(&newest->bytes, item->data, item->size);
-    return newest->bytes.failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(&newest->bytes);
 }
 
 struct bw_error *bw_newest_add(struct bw_newest *newest, const struct bw_node *leaf, uint64_t rank,

@@ -660,8 +660,7 @@ struct bw_error *bw_rescue_superblocks(struct bw_fs *fs, struct bw_image_set *se
             bw_buffer_format(&text, "generation %" PRIu64 ", %" PRIu64 " tree block%s)",
                              found->generation, found->blocks, bw_plural(found->blocks));
         }
-        if (text.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&text));
         struct bw_error *error = bw_error_create(
             BW_ERROR_AMBIGUOUS, "%s: no superblock, and blocks of several file systems",
             set->images[0].name);

@@ -270,7 +270,7 @@ static struct bw_error *read_job(void *context, struct bw_data_reader *reader,
     for (;;) {
         BW_TRY(bw_data_next(reader, &part));
         if (!part)
-            return job->bytes.failed ? bw_error_no_memory() : NULL;
+            return bw_buffer_error(&job->bytes);
         const size_t length = (size_t)part->length;
         if (part->kind == BW_DATA_BYTES) {
             bw_buffer_append(&job->bytes, part->bytes, length);
@@ -288,8 +288,7 @@ static struct bw_error *read_job(void *context, struct bw_data_reader *reader,
 static struct bw_error *flush_output(struct bw_sender *sender, size_t most)
 {
     struct bw_buffer *output = &sender->jobs->output;
-    if (output->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(output));
     if (output->length <= most || sender->jobs->filled)
         return NULL;
     sender->summary.bytes += output->length;

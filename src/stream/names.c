@@ -139,8 +139,7 @@ struct bw_error *bw_send_temporary_name(struct bw_sender *sender, uint64_t inode
     for (unsigned number = 0; taken; number++) {
         name->length = at;
         bw_buffer_format(name, "o%" PRIu64 "-%" PRIu64 "-%u", inode, generation, number);
-        if (name->failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(name));
         taken = false;
         if (!sender->may_clash)
             break;
@@ -158,8 +157,7 @@ struct bw_error *bw_send_path_add(struct bw_buffer *path, const void *name, size
     if (path->length)
         bw_buffer_append_byte(path, '/');
     bw_buffer_append(path, name, length);
-    if (path->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(path));
     return path->length <= BW_SEND_PATH_MAX
                ? NULL
                : bw_error_create(BW_ERROR_UNSUPPORTED,

@@ -124,8 +124,7 @@ static struct bw_error *open_parent(struct bw_receiver *receiver,
     if (receiver->directory < 0 || !is_path(opened, text, length)) {
         close_directory(receiver);
         BW_TRY(bw_buffer_set(opened, text, length));
-        BW_TRY(bw_buffer_terminate(opened));
-        opened->length--;
+        BW_TRY(bw_buffer_end_text(opened));
         receiver->directory = open_below(receiver->top, opened->data);
         if (receiver->directory < 0)
             return system_error("cannot open the directory of", path);
@@ -624,8 +623,7 @@ struct bw_error *bw_receiver_add(void *context, const void *bytes, size_t length
     struct bw_receiver *receiver = context;
     struct bw_buffer *pending = &receiver->pending;
     bw_buffer_append(pending, bytes, length);
-    if (pending->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(pending));
     while (is_whole(receiver)) {
         struct bw_stream_command command;
         bool got;

@@ -245,7 +245,7 @@ static unsigned most_leaves(const struct bw_dump *dump)
 
 static struct bw_error *write_page(struct bw_dump *dump, struct bw_printer *page)
 {
-    struct bw_error *error = page->text.failed ? bw_error_no_memory() : NULL;
+    struct bw_error *error = bw_buffer_error(&page->text);
     if (!error && page->text.length)
         error = dump->consume(dump->context, page->text.data, page->text.length);
     page->text.length = 0;

@@ -78,8 +78,7 @@ static struct bw_error *flush_cluster(struct writer *writer)
     static const char zeros[BW_METADUMP_BLOCK];
     bw_buffer_append(&writer->cluster, zeros,
                      -writer->cluster.length & (size_t)(BW_METADUMP_BLOCK - 1));
-    if (writer->cluster.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&writer->cluster));
     writer->offset += sizeof writer->index + writer->cluster.length;
     BW_TRY(
         writer->consume(writer->context, (const char *)writer->index.bytes, sizeof writer->index));

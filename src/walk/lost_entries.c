@@ -148,8 +148,7 @@ static struct bw_error *restore_name(void *context, const struct bw_lost_name *f
         /* It may become known when others that were brought back are walked, now or later. */
         const size_t offset = recovery->waiting_bytes.length;
         bw_buffer_append(&recovery->waiting_bytes, found->name, found->name_length);
-        if (recovery->waiting_bytes.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&recovery->waiting_bytes));
         return waiting_names_push(&recovery->waiting, (struct waiting_name){*found, offset});
     }
     recovery->index = found->index;

@@ -267,7 +267,7 @@ static struct bw_error *keep_texts(void *context, const char *bytes, size_t leng
 {
     struct bw_buffer *sorted = context;
     bw_buffer_append(sorted, bytes, length);
-    return sorted->failed ? bw_error_no_memory() : NULL;
+    return bw_buffer_error(sorted);
 }
 
 static struct sort_header header_at(const char *bytes)
@@ -312,8 +312,7 @@ static struct bw_error *pass_sorted(const struct bw_buffer *sorted, bool reverse
                          header.text_length);
         if (chunk.length < BW_OUTPUT_CHUNK && i + 1 < places.count)
             continue;
-        if (chunk.failed)
-            return bw_error_no_memory();
+        BW_TRY(bw_buffer_error(&chunk));
         BW_TRY(consume(context, chunk.data, chunk.length));
         chunk.length = 0;
     }

@@ -119,9 +119,7 @@ static struct bw_error *list_path(struct bw_subvolume_walk *walk, struct bw_buff
                                   const struct bw_collected *what, size_t name_length,
                                   bool *included)
 {
-    bw_buffer_append_byte(path, '\0');
-    if (path->failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_terminate(path));
     const size_t directory_length = path->length - 1 - name_length;
     const struct bw_named named = {path->data, path->length - 1, name_length,
                                    what->made_up ? BW_EMPTY_DIRECTORY : what->number,
@@ -496,8 +494,7 @@ struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,
 struct bw_error *bw_subvolume_entries_add(struct bw_subvolume_entries *entries, uint64_t id,
                                           size_t path_offset)
 {
-    if (entries->paths.failed)
-        return bw_error_no_memory();
+    BW_TRY(bw_buffer_error(&entries->paths));
     return bw_subvolume_entry_list_push(
         &entries->list,
         (struct bw_subvolume_entry){id, path_offset, entries->paths.length - path_offset});

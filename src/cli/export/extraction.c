@@ -303,10 +303,7 @@ static struct bw_error *make_missing_directory(void *context, const char *path, 
     }
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     bw_buffer_append(&text, item->path.data, end - 1);
-    bw_buffer_append_byte(&text, '\0');
-    struct bw_error *error = NULL;
-    if (text.failed)
-        error = bw_error_no_memory();
+    struct bw_error *error = bw_buffer_terminate(&text);
     if (!error && settings->selection.subvolume)
         error = bw_subvolume_by_name(fs, settings->selection.subvolume, &from);
     if (!error)

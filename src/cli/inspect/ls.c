@@ -318,10 +318,8 @@ static struct bw_error *list_paths(struct lister *ls, struct ls_listing *files,
         const struct pending next = pending_stack_pop(&ls->pending);
         ls->path.length = next.above;
         bw_buffer_append(&ls->path, ls->names.data + next.name, ls->names.length - next.name);
-        bw_buffer_append_byte(&ls->path, '\0');
-        ls->path.length--;
         ls->names.length = next.name;
-        BW_TRY(bw_buffer_error(&ls->path));
+        BW_TRY(bw_buffer_end_text(&ls->path));
 
         /* A directory has only one entry. Two in a crafted image could make a listing endless. */
         const struct bw_place *place = &next.place;

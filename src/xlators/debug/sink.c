@@ -37,7 +37,7 @@ static void report_incomplete(const struct bw_xlator *xlator, struct bw_sink *si
 
 void bw_sink_write(const struct bw_xlator *xlator, struct bw_sink *sink, struct bw_buffer *text)
 {
-    struct bw_error *error = text->failed ? bw_error_no_memory() : NULL;
+    struct bw_error *error = bw_buffer_error(text);
     /* Without a descriptor, bw_sink_open() failed, and the layer is being destroyed. */
     if (!error && sink->descriptor >= 0 &&
         !bw_write_all(sink->descriptor, text->data, text->length))
