@@ -52,12 +52,13 @@ void bw_time_style_append(const struct bw_time_style *style, const struct timesp
     if (!format) {
         char date[BW_DATE_LENGTH];
         int64_t nanoseconds;
-        if (__builtin_mul_overflow((int64_t)time->tv_sec, INT64_C(1000000000), &nanoseconds) ||
-            __builtin_add_overflow(nanoseconds, (int64_t)time->tv_nsec, &nanoseconds))
-            nanoseconds = time->tv_sec < 0 ? INT64_MIN : INT64_MAX;
-        bw_write_date(date, nanoseconds, ' ');
-        bw_buffer_format(text, "%.*s +0000", BW_DATE_LENGTH, date);
-        return;
+        if (!__builtin_mul_overflow((int64_t)time->tv_sec, INT64_C(1000000000), &nanoseconds) &&
+            !__builtin_add_overflow(nanoseconds, (int64_t)time->tv_nsec, &nanoseconds)) {
+            bw_write_date(date, nanoseconds, ' ');
+            bw_buffer_format(text, "%.*s +0000", BW_DATE_LENGTH, date);
+            return;
+        }
+        format = "%Y-%m-%d %H:%M:%S.%N +0000"; /* slower, but for all years */
     }
     if (!gmtime_r(&time->tv_sec, &parts)) {
         bw_buffer_format(text, "%lld", (long long)time->tv_sec);

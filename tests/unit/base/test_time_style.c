@@ -51,10 +51,16 @@ static void test_odd_times(void **state)
     (void)state;
     expect_time("+%Y", (struct timespec){-1, 0}, "1969");
     expect_time("+%Y", (struct timespec){INT64_MAX, 0}, "9223372036854775807");
-    expect_time("full-iso", (struct timespec){INT64_MAX, 0}, "2262-04-11 23:47:16.854775807 +0000");
-    expect_time("full-iso", (struct timespec){INT64_MIN, 0}, "1677-09-21 00:12:43.145224192 +0000");
+    expect_time("full-iso", (struct timespec){INT64_MAX, 0}, "9223372036854775807");
+    expect_time("full-iso", (struct timespec){INT64_MIN, 0}, "-9223372036854775808");
     expect_time("full-iso", (struct timespec){9223372036, 999999999},
-                "2262-04-11 23:47:16.854775807 +0000");
+                "2262-04-11 23:47:16.999999999 +0000");
+    expect_time("full-iso", (struct timespec){-9223372037, 5},
+                "1677-09-21 00:12:43.000000005 +0000");
+    expect_time("full-iso", (struct timespec){17179869183, 123456789},
+                "2514-05-30 01:53:03.123456789 +0000");
+    expect_time("full-iso", (struct timespec){253402300800, 1},
+                "10000-01-01 00:00:00.000000001 +0000");
     expect_time("full-iso", (struct timespec){-1, 500000000},
                 "1969-12-31 23:59:59.500000000 +0000");
 }
