@@ -71,6 +71,7 @@ expect "an argument too many" 2 '--quiet takes no argument, and is: .*: --quiet=
 expect "unknown option" 2 'unknown option' --no-such-option "$plain"
 expect "no image" 2 'no image given'
 expect "only the command" 2 'no image given' walk
+expect "an empty name" 2 'the name of an image is empty' info ""
 expect "the program with --help" 0 - --help
 holds "--help prints the usage on stdout" grep -q 'Usage: btrfs-walk' "$WORK/out"
 holds "and how to see more" out_has '^btrfs-walk help COMMAND '

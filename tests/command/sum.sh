@@ -60,6 +60,14 @@ is "a file in a folder without an inode has its hash" \
 is "status of a path that is not there" $? 1
 holds "the path that does not exist is named" grep -q does "$WORK/err"
 is "the path that does not exist has no line" "$(wc -c < "$WORK/lines")" 0
+for path in /docs/symbolic-link /docs/pipe; do
+    "$PROGRAM" sum "$plain" "$path" /top-file > "$WORK/lines" 2> "$WORK/err"
+    is "status if a path is not a regular file" $? 1
+    is "the message" "$(cat "$WORK/err")" "btrfs-walk: $plain: $path: not a regular file"
+    is "the other path has its line" "$(cut -d ' ' -f 3 "$WORK/lines")" /top-file
+done
+"$PROGRAM" sum --subvol default "$plain" docs/symbolic-link 2> "$WORK/err"
+is "status of a link below a subvolume" $? 1
 "$PROGRAM" sum --algorithm crc32 "$plain" > /dev/null 2>&1
 is "status of an unknown algorithm" $? 2
 "$PROGRAM" sum --subvol nowhere "$plain" > /dev/null 2>&1

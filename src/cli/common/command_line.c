@@ -501,6 +501,9 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
                                given[0]);
 
     sort_operands(command, common, given, count);
+    for (size_t i = 0; i < common->input.image_count && !command->needs_no_image; i++)
+        if (!*common->input.images[i])
+            return cmd_usage_error(command, "the name of an image is empty", NULL);
     const char *stray = NULL;
     bool stray_is_image = false;
     for (size_t i = 0; i < common->path_count && !stray; i++) {

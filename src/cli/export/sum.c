@@ -143,6 +143,26 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     return error;
 }
 
+/* A directory may contain other files, but a PATH that is one would yield no line. The walks report
+ * paths that do not exist. */
+static struct bw_error *report_others(struct cmd_export *export)
+{
+    const char *subvolume = export->settings->walk.subvolume;
+    const struct bw_subvolume *from = NULL;
+    struct bw_place place;
+    if (subvolume)
+        BW_TRY(bw_subvolume_by_name(export->session.fs, subvolume, &from));
+    for (size_t i = 0; i < export->starts.count; i++) {
+        const char *path = export->starts.points[i].path;
+        struct bw_error *error = bw_lookup(export->session.fs, from, path, false, &place);
+        if (!error && place.type > BW_FILE_DIRECTORY)
+            cmd_export_report(export,
+                              bw_error_create(BW_ERROR_NOT_FOUND, "%s: not a regular file", path));
+        BW_TRY(bw_error_tolerate(error));
+    }
+    return NULL;
+}
+
 static int run(const struct cmd_common *common, void *state)
 {
     struct sum *sum = state;
@@ -168,7 +188,9 @@ static int run(const struct cmd_common *common, void *state)
         sum->hashes =
             (struct bw_entry_hashes){.algorithm = sum->algorithm, .progress = cmd_progress_add};
         bw_hash_prepare();
-        error = cmd_export_start(&sum->export, BW_WALK_FILES, 0);
+        error = report_others(&sum->export);
+        if (!error)
+            error = cmd_export_start(&sum->export, BW_WALK_FILES, 0);
         if (!error)
             error = bw_stream_run(sum->export.session.fs, &stream);
         bw_entry_hashes_free(&sum->hashes);
@@ -192,7 +214,7 @@ const struct command cmd_sum = {
         "cannot be read completely are named on stderr and get no line. Holes are hashed as\n"
         "zeros, which takes hours for a file of several TiB, even if little of it is stored;\n"
         "--size -2T excludes files larger than one TiB. Files with more than 16 TiB of holes\n"
-        "are not hashed.\n\n"
+        "are not hashed. Symbolic links are not followed; one given as PATH is an error.\n\n"
         "For one hash of all names, types, contents, permissions, owners and times, make a list\n"
         "of them with 'tar --format mtree --sort=name', and hash the list. 'diff --other'\n"
         "compares two images, or an image with a directory or a list.\n",
