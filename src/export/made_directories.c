@@ -453,7 +453,7 @@ struct bw_error *bw_directory_order_enter(struct bw_directory_order *order, cons
         return NULL;
     BW_TRY(write_up_to(order, path, parent));
     mark_reentered(order, path, parent);
-    return bw_buffer_error(&order->all);
+    return order->all.failed ? bw_error_no_memory() : NULL;
 }
 
 static struct bw_error *write_again(void *context, const char *path, size_t length,

@@ -219,7 +219,8 @@ static char *find_program(const char *program)
 static struct bw_error *start_helper(const struct bw_servers *servers, struct server *server,
                                      const struct bw_helper_command *command, bool *started)
 {
-    BW_TRY(bw_buffer_error(command));
+    if (command->failed)
+        return bw_error_no_memory();
     BW_AUTO_FREE char *path = find_program(command->words[0]);
     *started = path && server->helper_count < STACK;
     if (!*started)
