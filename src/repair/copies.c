@@ -117,10 +117,11 @@ static bool find_good(struct bw_repair *repair, const struct unit *unit, unsigne
             return true;
     }
     *source = 0;
-    if (!unit->is_flipped)
+    if (unit->is_data)
         return false;
 
-    /* The reader remembers the flipped bit, for which it may have tried all. */
+    /* The reader joins the pieces of copies that are good, and remembers the flipped bit, for which
+     * it may have tried all. */
     struct bw_block_pointer pointer;
     bool found;
     BW_AUTO_ERROR struct bw_error *unread = find_parent(repair, unit, &pointer, &found);
@@ -128,7 +129,7 @@ static bool find_good(struct bw_repair *repair, const struct unit *unit, unsigne
         unread = bw_block_read(&fs->reader, &pointer, bytes);
     if (unread || found)
         return !unread;
-    for (unsigned copy = 1; copy <= copies; copy++) {
+    for (unsigned copy = 1; copy <= copies && unit->is_flipped; copy++) {
         struct bw_bit_flip flip;
         BW_AUTO_ERROR struct bw_error *error =
             bw_repair_read_copy(repair, unit->logical, unit->length, copy, bytes);

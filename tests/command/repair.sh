@@ -86,6 +86,40 @@ is "a bad range: neighbours are one change" \
     $'39010304\t425984\ttree blocks\n105906176\t20480\tsectors of data'
 repaired range --data
 
+# Both mirrors of all tree blocks are bad, but have lost different pages. With the map file of a
+# copy by ddrescue, these pages cannot be read.
+mkdir "$WORK/pages"
+cp --sparse=always "$fixtures/dup/dev1.img" "$WORK/pages"
+lost=$(for ((page = 0; page < 104; page++)); do
+    echo "$((38830080 + 4096 * (page + page % 2 * 8192)))"
+done)
+for place in $lost; do
+    dd if=/dev/zero of="$WORK/pages/dev1.img" bs=4K seek=$((place / 4096)) count=1 conv=notrunc \
+        2> /dev/null
+done
+expect "the pages of both mirrors are joined" 0 'subvolume 5 .*: joined from its bad mirrors' \
+    sum "$WORK/pages/dev1.img"
+is "joined mirrors show all files" "$(cksum < "$WORK/out")" \
+    "$("$PROGRAM" sum "$fixtures/dup/dev1.img" | cksum)"
+{
+    echo '0 + 1'
+    end=0
+    for place in $(sort -n <<< "$lost"); do
+        echo "$end $((place - end)) +"$'\n'"$place 4096 -"
+        end=$((place + 4096))
+    done
+    echo "$end $((268435456 - end)) +"
+} > "$WORK/pages.map"
+expect "pages that cannot be read are replaced by those of the other mirror" 0 'joined' \
+    sum --map "$WORK/pages.map" "$WORK/pages/dev1.img"
+is "with a map file, joined mirrors show all files" "$(cksum < "$WORK/out")" \
+    "$("$PROGRAM" sum "$fixtures/dup/dev1.img" | cksum)"
+expect "check: joined mirrors are repairable" 4 ' errors \([0-9]+ repairable' \
+    check "$WORK/pages/dev1.img"
+is "check: every error of joined blocks is repairable" \
+    "$(grep '^error' "$WORK/out" | grep -vc repairable)" 0
+repaired pages
+
 # All files are read before and after the repair.
 repaired bad-copy-raid1 --verify
 

@@ -13,6 +13,9 @@
  * wrong, because the same bytes would come from the page cache. If it could not be read, its
  * sectors are read one by one: maybe only one of them fails, or the error was transient.
  *
+ * If no copy of a tree block is good, its pieces are joined, see join_copies(): each copy may have
+ * lost other sectors of the disk.
+ *
  * If no copy of a sector is good, there are three last resorts, two of which are options. Perhaps
  * only one bit of a copy is flipped; CRC-32C names it (ondisk/bit_flip.h). The corrected sector is
  * verified like any other. Perhaps the last keys of a leaf with the right checksum are beyond those
@@ -58,6 +61,9 @@ enum { REPORT_LIMIT = 1 << 16 };
 /* The most copies whose search for a flipped bit is remembered. */
 enum { SEARCH_LIMIT = 1 << 20 };
 
+/* Results of searches: flips as numbers, or one of these. */
+enum { FLIP_NONE = UINT32_MAX - 2, FLIP_NOT_SEARCHED, FLIP_UNKNOWN };
+
 /* Data without checksums that cannot be read are divided into pieces of this size. */
 enum { UNCHECKED_SECTOR = 4096 };
 
@@ -75,8 +81,8 @@ struct verify {
     pthread_mutex_t lock;
     struct bw_key_set reported;    /* addresses whose repair was reported; protected by `lock` */
     uint64_t correct, ignore;      /* the options */
-    struct bw_key_map searched;    /* results of searches, by address + copy, see find_flip();
-                                    * protected by `lock` */
+    struct bw_key_map searched;    /* results of searches, by address + copy, see find_flip(), and
+                                    * by address, see join_copies(); protected by `lock` */
     struct bw_search_limit *limit; /* bw_fs_options.search_limit; may be NULL */
     uint64_t search_time;          /* the rest of the option, in ns; protected by `lock` */
     _Atomic uint64_t not_searched; /* mirrors of blocks and sectors for which no time was left */
@@ -513,6 +519,21 @@ static void report_accepted(const struct repair *repair, const struct bw_request
     bw_xlator_report(repair->xlator, severity, name_part(part, note));
 }
 
+/* Reports that a tree block was made of pieces of its copies. */
+static void report_joined(const struct repair *repair)
+{
+    const struct bw_request *request = repair->request;
+    const struct attempt *attempt = &repair->attempts.items[repair->attempts.count - 1];
+    if (!is_first_report(bw_xlator_private(repair->xlator), request->address))
+        return;
+    struct bw_error *reason =
+        name_copy(repair, request, attempt->copy, bw_error_brief(attempt->error));
+    struct bw_error *note =
+        bw_error_create(BW_ERROR_CORRUPT, "joined from its bad mirrors (%s)", reason->message);
+    bw_error_add_cause(note, reason);
+    bw_xlator_report(repair->xlator, BW_WARNING, name_part(request, note));
+}
+
 /* Reading copies. */
 
 /* The number of copies of a range; 1 if it is unknown. `length` gets the length up to which each
@@ -593,6 +614,187 @@ static struct bw_error *read_copy(struct repair *repair, unsigned copy, unsigned
     return NULL;
 }
 
+/* Joining the copies of a tree block. */
+
+/* Disks lose sectors. If a copy cannot be read as a whole, the page cache still reads other pages
+ * of it. A page with several versions of a sector comes from one copy, unless some of its sectors
+ * are zeros or unreadable in the others. */
+enum { JOINED_SECTOR = 512, JOINED_PAGE = 4096 };
+
+/* The most versions of a sector, and the most combinations of versions that are tried. */
+enum { VERSIONS_LIMIT = 8, JOIN_LIMIT = 64 };
+
+/* All copies of a tree block. */
+struct joint {
+    unsigned copies;
+    uint32_t length, sectors; /* of one copy */
+    uint8_t *bytes;           /* one copy after the other */
+    bool *is_unread;          /* sectors of these copies */
+};
+
+/* Adjacent sectors of which the same copies have different versions. */
+struct joined_run {
+    uint32_t first, end;
+    unsigned count, chosen;
+    uint8_t versions[VERSIONS_LIMIT]; /* copies, counted from 0 */
+};
+
+static void free_joint(struct joint *joint)
+{
+    free(joint->bytes);
+    free(joint->is_unread);
+}
+
+static const uint8_t *joint_sector(const struct joint *joint, unsigned copy, uint32_t sector)
+{
+    return joint->bytes + (size_t)copy * joint->length + (size_t)sector * JOINED_SECTOR;
+}
+
+/* Reads a copy, counted from 0; if that fails, page by page. */
+static void read_joint(const struct repair *repair, struct joint *joint, unsigned copy)
+{
+    const uint32_t page = joint->length > JOINED_PAGE ? JOINED_PAGE : JOINED_SECTOR;
+    const uint32_t sizes[] = {joint->length, page};
+    bool is_whole = false;
+    for (unsigned i = 0; i < 2 && !is_whole; i++) {
+        is_whole = true;
+        for (uint32_t at = 0; at < joint->length; at += sizes[i]) {
+            struct bw_request read = {.kind = BW_REQUEST_RAW,
+                                      .length = (uint32_t)bw_min(sizes[i], joint->length - at),
+                                      .address = repair->request->address + at,
+                                      .mirror = (uint8_t)(copy + 1),
+                                      .buffer = joint->bytes + (size_t)copy * joint->length + at};
+            bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &read, 1);
+            BW_AUTO_ERROR struct bw_error *unreadable = read.error;
+            is_whole &= !unreadable;
+            memset(joint->is_unread + (size_t)copy * joint->sectors + at / JOINED_SECTOR,
+                   unreadable != NULL, read.length / JOINED_SECTOR);
+        }
+    }
+}
+
+/* Lists the copies with different versions of a sector in `run`. Sectors that were not copied from
+ * a disk are zeros: with `skips_zeros`, they count only if all copies have them. */
+static void list_versions(const struct joint *joint, uint32_t sector, bool skips_zeros,
+                          struct joined_run *run)
+{
+    *run = (struct joined_run){.first = sector, .end = sector + 1};
+    unsigned with_zeros = joint->copies;
+    for (unsigned copy = 0; copy < joint->copies; copy++) {
+        const uint8_t *bytes = joint_sector(joint, copy, sector);
+        bool is_new = !joint->is_unread[(size_t)copy * joint->sectors + sector];
+        if (is_new && skips_zeros && bw_is_zeros(bytes, JOINED_SECTOR)) {
+            with_zeros = copy;
+            is_new = false;
+        }
+        for (unsigned i = 0; i < run->count && is_new; i++)
+            is_new =
+                memcmp(bytes, joint_sector(joint, run->versions[i], sector), JOINED_SECTOR) != 0;
+        if (is_new && run->count < VERSIONS_LIMIT)
+            run->versions[run->count++] = (uint8_t)copy;
+    }
+    if (!run->count && with_zeros < joint->copies)
+        run->versions[run->count++] = (uint8_t)with_zeros;
+}
+
+/* Puts the sectors of which only one version exists into `block`, and lists the others in `runs`.
+ * False if a sector has no version, or they have too many combinations. */
+static bool list_runs(const struct joint *joint, bool skips_zeros, uint8_t *block,
+                      struct joined_run *runs, unsigned *count)
+{
+    unsigned combinations = 1;
+    *count = 0;
+    for (uint32_t sector = 0; sector < joint->sectors; sector++) {
+        struct joined_run run, *last = *count ? &runs[*count - 1] : NULL;
+        list_versions(joint, sector, skips_zeros, &run);
+        if (!run.count)
+            return false;
+        memcpy(block + (size_t)sector * JOINED_SECTOR, joint_sector(joint, run.versions[0], sector),
+               JOINED_SECTOR);
+        if (run.count == 1)
+            continue;
+        if (last && last->end == sector && sector % (JOINED_PAGE / JOINED_SECTOR) &&
+            last->count == run.count && memcmp(last->versions, run.versions, run.count) == 0) {
+            last->end++;
+            continue;
+        }
+        combinations *= run.count;
+        if (combinations > JOIN_LIMIT)
+            return false;
+        runs[(*count)++] = run;
+    }
+    return true;
+}
+
+/* Tries all combinations of versions, until one has the right checksum and passes all checks. */
+static bool try_versions(const struct repair *repair, const struct joint *joint,
+                         struct joined_run *runs, unsigned count)
+{
+    const struct verify *verify = bw_xlator_private(repair->xlator);
+    uint8_t *block = repair->request->buffer;
+    for (unsigned i = 0; i <= count;) {
+        for (const struct joined_run *run = runs; run < runs + count; run++)
+            memcpy(block + (size_t)run->first * JOINED_SECTOR,
+                   joint_sector(joint, run->versions[run->chosen], run->first),
+                   (size_t)(run->end - run->first) * JOINED_SECTOR);
+        if (bw_checksum_accepts_block(verify->checksum, verify->other_checksums, block,
+                                      joint->length)) {
+            BW_AUTO_ERROR struct bw_error *bad = check_contents(verify, repair->request);
+            return !bad;
+        }
+        for (i = 0; i < count && ++runs[i].chosen == runs[i].count; i++)
+            runs[i].chosen = 0;
+        if (i == count)
+            return false;
+    }
+    return false;
+}
+
+/*
+ * Makes a tree block of pieces of its copies, none of which is good: a disk rarely loses the same
+ * sectors of all. The checksum proves that the pieces belong together. What fails is remembered.
+ */
+static struct bw_error *join_copies(struct repair *repair, unsigned copies)
+{
+    struct verify *verify = bw_xlator_private(repair->xlator);
+    const struct bw_request *request = repair->request;
+    struct joint joint __attribute__((cleanup(free_joint))) = {
+        .copies = copies, .length = request->length, .sectors = request->length / JOINED_SECTOR};
+    if (request->kind != BW_REQUEST_TREE_BLOCK || request->mirror || copies < 2 ||
+        request->length < JOINED_PAGE)
+        return NULL;
+    pthread_mutex_lock(&verify->lock);
+    const uint32_t before = bw_key_map_get(&verify->searched, request->address, FLIP_UNKNOWN);
+    pthread_mutex_unlock(&verify->lock);
+    if (before == FLIP_NONE)
+        return NULL;
+
+    joint.bytes = calloc(copies, joint.length);
+    joint.is_unread = calloc(copies, joint.sectors);
+    if (!joint.bytes || !joint.is_unread)
+        return bw_error_no_memory();
+    for (unsigned copy = 0; copy < copies; copy++)
+        read_joint(repair, &joint, copy);
+
+    bool is_joined = false;
+    struct joined_run runs[JOIN_LIMIT];
+    unsigned count;
+    for (unsigned keeps_zeros = 0; keeps_zeros < 2 && !is_joined; keeps_zeros++)
+        is_joined = list_runs(&joint, !keeps_zeros, request->buffer, runs, &count) &&
+                    try_versions(repair, &joint, runs, count);
+    if (is_joined) {
+        report_joined(repair);
+        repair->bad[0] = false;
+        repair->is_accepted = true;
+        return NULL;
+    }
+    pthread_mutex_lock(&verify->lock);
+    if (verify->searched.count < SEARCH_LIMIT)
+        bw_error_free(bw_key_map_put(&verify->searched, request->address, FLIP_NONE));
+    pthread_mutex_unlock(&verify->lock);
+    return NULL;
+}
+
 /* The last resorts for sectors that are bad in all copies. */
 
 /* Whether a tree block without a matching checksum passes all other checks; with `strict`, its
@@ -663,9 +865,6 @@ static bool try_bits(enum bw_checksum_type type, struct bw_request *part, struct
         return bw_bit_flip_find_in_block(type, part->buffer, part->length, flip);
     return bw_bit_flip_find(type, part->buffer, part->length, part->data->checksums, flip);
 }
-
-/* Results of searches: flips as numbers, or one of these. */
-enum { FLIP_NONE = UINT32_MAX - 2, FLIP_NOT_SEARCHED, FLIP_UNKNOWN };
 
 /* Finds the flipped bit of a mirror of a tree block or a sector; false if none exists, or it was
  * not found. CRC-32C names it. With other checksums, all bits are tried, within the limit of time.
@@ -832,6 +1031,8 @@ static struct bw_error *repair(const struct bw_frame *frame, struct bw_xlator *x
         if (copy != repair.begin)
             BW_TRY(read_copy(&repair, copy, &copies));
 
+    BW_TRY(repair.bad[0] ? join_copies(&repair, copies) : NULL);
+
     /* The last resorts, and the result. */
     for (uint32_t i = repair.count; i-- > 0;) {
         if (repair.bad[i] && !request->mirror)
@@ -924,7 +1125,9 @@ const struct bw_xlator_class bw_features_verify_class = {
         "level, owner, generation and first key that the parent block contains. If a copy is "
         "bad, it reads the next one, and finally the copy computed from parity. -v reports bad "
         "copies that were replaced.\n\n"
-        "If no mirror is good, the read fails. The message lists every copy, its location and its "
+        "If no mirror is good, their sectors are joined: if a combination of them matches the "
+        "checksum and the parent, it is used, and reported.\n\n"
+        "If that fails, too, the read fails. The message lists every copy, its location and its "
         "error. File data with checksums are verified in the same way, sector by sector.\n\n"
         "If one bit of a tree block is flipped, its CRC-32C names the bit. The corrected block is "
         "verified again, passes all checks, and is reported. File data are corrected only if the "

@@ -216,6 +216,58 @@ static void test_copies_that_cannot_be_read(void **state)
     free_bench(bench);
 }
 
+/* Overwrites one of the eight sectors of a copy, with zeros if `byte` is 0. */
+static void lose_sector(struct verify_bench *bench, unsigned copy, size_t block, size_t sector,
+                        int byte)
+{
+    memset(block_bench_bytes(bench->blocks, copy, block) + 512 * sector, byte, 512);
+}
+
+/* No copy of a block is good, but each of its sectors is good in one of them. */
+static void test_joined_copies(void **state)
+{
+    (void)state;
+    struct verify_bench *bench = make_bench(3, BW_CHECKSUM_SHA256);
+    uint8_t good[BENCH_NODESIZE];
+    for (size_t block = 0; block < 2; block++) {
+        uint8_t *bytes[3];
+        for (unsigned copy = 0; copy < 3; copy++) {
+            bytes[copy] = block_bench_bytes(bench->blocks, copy + 1, block);
+            memset(bytes[copy] + 1000, 0x11, 1200); /* not only zeros */
+            memset(bytes[copy] + 4000, 0x22, 80);
+            block_bench_seal(bytes[copy], BW_CHECKSUM_SHA256);
+        }
+        memcpy(good, bytes[0], BENCH_NODESIZE);
+        /* Zeros; and in the second block other bytes, of different sectors. */
+        const int byte = block ? 0x55 : 0;
+        lose_sector(bench, 1, block, 2, byte);
+        lose_sector(bench, 1, block, 3, 0);
+        lose_sector(bench, 2, block, 0, byte);
+        lose_sector(bench, 2, block, 7, 0);
+        lose_sector(bench, 3, block, 0, 0x66);
+        lose_sector(bench, 3, block, 3, 0x77);
+        for (unsigned round = 0; round < 2; round++) {
+            expect_success(read_block(bench, block));
+            assert_memory_equal(bench->buffer, good, BENCH_NODESIZE);
+        }
+    }
+    assert_int_equal(report_log_count(&bench->log, "warning features/verify tree block"), 2);
+    assert_int_equal(report_log_count(&bench->log, "joined from its bad mirrors"), 2);
+
+    /* A sector that all copies have lost; what is joined must be the block that is expected. */
+    for (unsigned copy = 1; copy <= 3; copy++) {
+        lose_sector(bench, copy, 2, 5, (int)copy);
+        spoil_generation((void *)block_bench_bytes(bench->blocks, copy, 3));
+        block_bench_seal(block_bench_bytes(bench->blocks, copy, 3), BW_CHECKSUM_SHA256);
+        lose_sector(bench, copy, 3, copy, 0x55);
+    }
+    for (unsigned round = 0; round < 2; round++) {
+        expect_error(read_block(bench, 2), BW_ERROR_CORRUPT, "all 3 mirrors are bad");
+        expect_error(read_block(bench, 3), BW_ERROR_CORRUPT, "all 3 mirrors are bad");
+    }
+    free_bench(bench);
+}
+
 static void test_repair_is_reported_once(void **state)
 {
     (void)state;
@@ -472,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_each_mismatch_leads_on),
         cmocka_unit_test(test_error_tells_of_all_copies),
         cmocka_unit_test(test_copies_that_cannot_be_read),
+        cmocka_unit_test(test_joined_copies),
         cmocka_unit_test(test_repair_is_reported_once),
         cmocka_unit_test(test_chosen_copy),
         cmocka_unit_test(test_batch),
