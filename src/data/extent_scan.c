@@ -148,11 +148,9 @@ void bw_extent_scan_end(struct bw_extent_scan *scan)
     bw_block_scan_free(&scan->blocks);
     bw_pair_set_free(&scan->lost_counted);
     if (scan->lost && !scan->quiet)
-        bw_fs_report(scan->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "sizes are lower bounds: %" PRIu64
-                                     " tree block%s of subvolumes lost",
-                                     scan->lost, bw_plural(scan->lost)));
+        bw_fs_report_text(scan->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                          "sizes are lower bounds: %" PRIu64 " tree block%s of subvolumes lost",
+                          scan->lost, bw_plural(scan->lost));
     scan->lost = 0;
 }
 

@@ -182,10 +182,9 @@ static struct bw_error *read_all(struct logical_read *read, uint64_t logical, ui
         length -= done;
     }
     if (read->unverified)
-        bw_fs_report(read->fs, BW_NOTE,
-                     bw_error_create(BW_ERROR_NO_CHECKSUM,
-                                     "%" PRIu64 " bytes have no checksums and were not verified",
-                                     read->unverified));
+        bw_fs_report_text(read->fs, BW_NOTE, BW_ERROR_NO_CHECKSUM,
+                          "%" PRIu64 " bytes have no checksums and were not verified",
+                          read->unverified);
     return NULL;
 }
 

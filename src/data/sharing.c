@@ -388,16 +388,12 @@ bool bw_sharing_is_known(const struct bw_sharing *sharing)
 void bw_sharing_report(struct bw_sharing *sharing)
 {
     if (sharing->lost_count)
-        bw_fs_report(
-            sharing->fs, BW_DAMAGE,
-            bw_error_create(BW_ERROR_CORRUPT,
-                            "sizes are lower bounds: %zu tree block%s of the extent tree lost",
-                            sharing->lost_count, bw_plural(sharing->lost_count)));
+        bw_fs_report_text(sharing->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                          "sizes are lower bounds: %zu tree block%s of the extent tree lost",
+                          sharing->lost_count, bw_plural(sharing->lost_count));
     bw_extent_scan_end(&sharing->scan);
     /* Replaying changes references, too, but not in the extent tree that is read here. */
     if (sharing->has_replayed && !sharing->unknown)
-        bw_fs_report(sharing->fs, BW_WARNING,
-                     bw_error_create(
-                         BW_ERROR_CORRUPT,
-                         "the log was replayed: data that it shares may be counted as exclusive"));
+        bw_fs_report_text(sharing->fs, BW_WARNING, BW_ERROR_CORRUPT,
+                          "the log was replayed: data that it shares may be counted as exclusive");
 }

@@ -750,11 +750,9 @@ struct bw_error *bw_systems_open(struct bw_fs *fs, struct bw_systems **result)
         if (info->is_deleted)
             continue;
         if (examined++ == SUBVOLUMES) {
-            bw_fs_report(fs, BW_WARNING,
-                         bw_error_create(BW_ERROR_USAGE,
-                                         "systems: only the first %d subvolumes are "
-                                         "examined",
-                                         (int)SUBVOLUMES));
+            bw_fs_report_text(fs, BW_WARNING, BW_ERROR_USAGE,
+                              "systems: only the first %d subvolumes are examined",
+                              (int)SUBVOLUMES);
             break;
         }
         error = examine(systems, info);

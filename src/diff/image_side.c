@@ -38,10 +38,9 @@ static struct bw_error *list_directory(struct image_side *side)
     if (side->descent.path.length > BW_DESCENT_LONGEST)
         problem = "is not compared: its path is too long";
     if (problem) {
-        bw_fs_report(fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "subvolume %" PRIu64 ": directory %" PRIu64 " %s",
-                                     bw_subvolume_id(place->subvolume), place->inode, problem));
+        bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                          "subvolume %" PRIu64 ": directory %" PRIu64 " %s",
+                          bw_subvolume_id(place->subvolume), place->inode, problem);
         entry->may_have_more = true;
         return NULL;
     }
@@ -124,10 +123,9 @@ static struct bw_error *load_inode(struct bw_entries *entries, struct bw_side_en
     BW_TRY(bw_diff_file_read(&side->tree, place->inode, &file));
     entry->is_lost = !file.exists;
     if (entry->is_lost && !file.lost)
-        bw_fs_report(entries->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "subvolume %" PRIu64 ": inode %" PRIu64 " is missing",
-                                     bw_subvolume_id(place->subvolume), place->inode));
+        bw_fs_report_text(entries->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                          "subvolume %" PRIu64 ": inode %" PRIu64 " is missing",
+                          bw_subvolume_id(place->subvolume), place->inode);
     if (entry->is_lost)
         return NULL;
     const struct bw_inode *inode = &file.inode;

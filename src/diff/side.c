@@ -120,10 +120,9 @@ struct bw_error *bw_diff_file_read(struct bw_diff_tree *tree, uint64_t number,
             continue;
         }
         file->lost = true;
-        bw_fs_report(tree->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "subvolume %" PRIu64 ": inode %" PRIu64 " cannot be read",
-                                     tree->subvolume->tree.id, number));
+        bw_fs_report_text(tree->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                          "subvolume %" PRIu64 ": inode %" PRIu64 " cannot be read",
+                          tree->subvolume->tree.id, number);
     }
     BW_TRY(bw_diff_items_end(&items, &lost));
     file->lost |= lost && !is_found;
@@ -176,11 +175,9 @@ static struct bw_error *read_names(struct bw_diff_tree *tree, struct bw_leaf_fin
         }
         if (bw_cursor_bad(&cursor)) {
             names->lost = true;
-            bw_fs_report(tree->fs, BW_DAMAGE,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "subvolume %" PRIu64 ": inode %" PRIu64
-                                         ": a name is cut off",
-                                         tree->subvolume->tree.id, inode));
+            bw_fs_report_text(tree->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                              "subvolume %" PRIu64 ": inode %" PRIu64 ": a name is cut off",
+                              tree->subvolume->tree.id, inode);
         }
     }
     return bw_error_first(error, bw_diff_items_end(&items, &names->lost));
@@ -251,11 +248,9 @@ struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t dire
                 part.length = found.list.items[0].length;
                 bw_buffer_append(&tree->names, found.bytes.data, part.length);
             } else if (!found.lost) {
-                bw_fs_report(tree->fs, BW_DAMAGE,
-                             bw_error_create(BW_ERROR_CORRUPT,
-                                             "inode %" PRIu64 " of subvolume %" PRIu64
-                                             " has no name",
-                                             directory, tree->subvolume->tree.id));
+                bw_fs_report_text(tree->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                                  "inode %" PRIu64 " of subvolume %" PRIu64 " has no name",
+                                  directory, tree->subvolume->tree.id);
             }
             BW_TRY(bw_buffer_error(&tree->names));
             BW_TRY(bw_key_map_put(&tree->part_of, directory, (uint32_t)tree->parts.count));
@@ -269,12 +264,9 @@ struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t dire
     if (!directory)
         return NULL;
     if (!fits) {
-        bw_fs_report(diff->trees[side].fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "subvolume %" PRIu64
-                                     ": a path is too long, or a directory is in "
-                                     "itself",
-                                     diff->trees[side].subvolume->tree.id));
+        bw_fs_report_text(diff->trees[side].fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                          "subvolume %" PRIu64 ": a path is too long, or a directory is in itself",
+                          diff->trees[side].subvolume->tree.id);
         return NULL;
     }
     path->length = (uint32_t)(sizeof text - at);

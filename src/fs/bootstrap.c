@@ -179,11 +179,10 @@ void bw_bootstrap_report_unknown(struct bw_fs *fs)
          * replaced */
         bool replacing = image->superblock.device.devid == 0;
         fs->status.unused_images += !replacing;
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_USAGE, "%s is not used: device %" PRIu64 " is %s",
-                                     image->name, image->superblock.device.devid,
-                                     replacing ? "the target of an unfinished replacement"
-                                               : "not part of the file system"));
+        bw_fs_report_text(
+            fs, BW_WARNING, BW_ERROR_USAGE, "%s is not used: device %" PRIu64 " is %s", image->name,
+            image->superblock.device.devid,
+            replacing ? "the target of an unfinished replacement" : "not part of the file system");
     }
 }
 

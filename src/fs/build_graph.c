@@ -111,9 +111,9 @@ static struct bw_error *join_parts(struct bw_fs *fs, struct bw_xlator *map,
                 bw_layer_remove_child(map, k);
         }
     }
-    bw_fs_report(fs, BW_NOTE,
-                 bw_error_create(BW_ERROR_USAGE, "%s is joined with the parts after it: %zu files",
-                                 bw_graph_path(storage), count));
+    bw_fs_report_text(fs, BW_NOTE, BW_ERROR_USAGE,
+                      "%s is joined with the parts after it: %zu files", bw_graph_path(storage),
+                      count);
     return NULL;
 }
 
@@ -528,10 +528,9 @@ struct bw_error *bw_build_upper_graph(struct bw_fs *fs, struct bw_image_set *set
     /* None of these features changes where files are. */
     if (fs->superblock.compat_flags & BW_COMPAT_SYNOLOGY ||
         fs->superblock.compat_ro_flags & BW_COMPAT_RO_SYNOLOGY)
-        bw_fs_report(fs, BW_NOTE,
-                     bw_error_create(BW_ERROR_UNSUPPORTED,
-                                     "written by a kernel of Synology: its locks on files, quotas "
-                                     "and caches of block groups are ignored"));
+        bw_fs_report_text(fs, BW_NOTE, BW_ERROR_UNSUPPORTED,
+                          "written by a kernel of Synology: its locks on files, quotas and caches "
+                          "of block groups are ignored");
 
     /* The children of the chunk map: one for each device. */
     for (size_t i = 0; i < set->count; i++) {

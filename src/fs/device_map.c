@@ -122,11 +122,10 @@ static struct bw_error *merge_ranges(struct bw_device_map *map,
         for (; next < stripes->count && stripes->items[next].devid == devid; next++) {
             const struct bw_device_range *stripe = &stripes->items[next];
             if (stripe->offset < end)
-                bw_fs_report(map->fs, BW_DAMAGE,
-                             bw_error_create(BW_ERROR_CORRUPT,
-                                             "chunks %" PRIu64 " and %" PRIu64
-                                             " overlap at %" PRIu64 " of device %" PRIu64,
-                                             last, stripe->logical, stripe->offset, devid));
+                bw_fs_report_text(map->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                                  "chunks %" PRIu64 " and %" PRIu64 " overlap at %" PRIu64
+                                  " of device %" PRIu64,
+                                  last, stripe->logical, stripe->offset, devid);
             BW_TRY(add_hole(&map->ranges, devid, end, stripe->offset));
             BW_TRY(bw_device_ranges_push(&map->ranges, *stripe));
             if (stripe->offset + stripe->length <= end)
@@ -182,10 +181,9 @@ struct bw_error *bw_device_map_open(struct bw_fs *fs, struct bw_device_map **res
             if (range.offset + range.length >= range.offset)
                 BW_TRY(bw_device_ranges_push(&stripes, range));
             else
-                bw_fs_report(fs, BW_DAMAGE,
-                             bw_error_create(BW_ERROR_CORRUPT,
-                                             "chunk %" PRIu64 ": stripe %u is beyond any device",
-                                             chunk->logical, range.stripe));
+                bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                                  "chunk %" PRIu64 ": stripe %u is beyond any device",
+                                  chunk->logical, range.stripe);
         }
     }
     bw_device_ranges_sort(&stripes, compare_ranges);

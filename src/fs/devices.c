@@ -141,10 +141,9 @@ struct bw_error *bw_fs_devices(struct bw_fs *fs, struct bw_device_list *devices)
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
         const struct bw_disk_device_item *disk = (const void *)item->data;
         if (item->size < sizeof *disk) {
-            bw_fs_report(fs, BW_DAMAGE,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "chunk tree: the item of device %" PRIu64 " is cut off",
-                                         item->key.offset));
+            bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                              "chunk tree: the item of device %" PRIu64 " is cut off",
+                              item->key.offset);
             continue;
         }
         struct bw_device_info info = {.devid = bw_get64(disk->devid),

@@ -471,9 +471,8 @@ static struct bw_error *add_partition_image(struct bw_fs *fs, struct bw_xlator *
     BW_TRY(bw_graph_check_layer(layer));
     if (!is_first)
         BW_TRY(bw_layer_attach(map, layer));
-    bw_fs_report(fs, BW_NOTE,
-                 bw_error_create(BW_ERROR_USAGE, "%s: partition %u at %" PRIu64 " is read",
-                                 disk->table.path, partition->number, partition->offset));
+    bw_fs_report_text(fs, BW_NOTE, BW_ERROR_USAGE, "%s: partition %u at %" PRIu64 " is read",
+                      disk->table.path, partition->number, partition->offset);
     return NULL;
 }
 
@@ -495,13 +494,11 @@ struct bw_error *bw_disks_use(struct bw_fs *fs, struct bw_xlator *map, struct bw
             BW_TRY(add_partition_image(fs, map, set, member->image_index, partition));
             continue;
         }
-        bw_fs_report(fs, BW_NOTE,
-                     bw_error_create(BW_ERROR_USAGE,
-                                     "%s: partition %u is not read: it is another copy of device "
-                                     "%" PRIu64 ", of generation %" PRIu64,
-                                     member->disk->table.path, partition->number,
-                                     superblock_of(member)->device.devid,
-                                     superblock_of(member)->generation));
+        bw_fs_report_text(fs, BW_NOTE, BW_ERROR_USAGE,
+                          "%s: partition %u is not read: it is another copy of device %" PRIu64
+                          ", of generation %" PRIu64,
+                          member->disk->table.path, partition->number,
+                          superblock_of(member)->device.devid, superblock_of(member)->generation);
     }
     /* A disk of which no partition is read is not used. */
     for (size_t i = 0; i < given; i++) {

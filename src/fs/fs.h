@@ -184,6 +184,10 @@ struct bw_error *bw_fs_find_data_checksums(struct bw_fs *fs);
 struct bw_error *bw_block_groups_read(struct bw_block_groups *groups, uint64_t logical,
                                       struct bw_block_group_info *group);
 
+/** Reports a message of printf's format, like bw_fs_report() its error. */
+void bw_fs_report_text(struct bw_fs *fs, enum bw_severity severity, enum bw_error_code code,
+                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+
 /** Reports the loss of the block at `bytenr` once, even if several trees or searches encounter it.
  * Consumes the error. Callable from any thread. */
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error);

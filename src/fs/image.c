@@ -295,11 +295,10 @@ static struct bw_error *look_for_rivals(struct bw_fs *fs, struct bw_image *image
         if (partition->extended || !partition->room ||
             bw_identify(image->storage, partition->offset, partition->room, &name) != BW_FOREIGN)
             continue;
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "%s is a disk whose partition %u is %.*s; but the btrfs on "
-                                     "the whole disk is read, perhaps from before",
-                                     image->name, partition->number, (int)name.length, name.data));
+        bw_fs_report_text(fs, BW_WARNING, BW_ERROR_CORRUPT,
+                          "%s is a disk whose partition %u is %.*s; but the btrfs on the whole "
+                          "disk is read, perhaps from before",
+                          image->name, partition->number, (int)name.length, name.data);
         break;
     }
     bw_disk_free(BW_TAKE(image->disk));
@@ -311,11 +310,10 @@ static void report_overwritten(struct bw_fs *fs, const struct bw_image *image)
 {
     BW_AUTO_BUFFER struct bw_buffer name = {0};
     if (identify_image(image, &name) == BW_FOREIGN)
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "%s: it is %.*s; but an older btrfs is read, whose superblock "
-                                     "copy %u still exists",
-                                     image->name, (int)name.length, name.data, image->copy));
+        bw_fs_report_text(
+            fs, BW_WARNING, BW_ERROR_CORRUPT,
+            "%s: it is %.*s; but an older btrfs is read, whose superblock copy %u still exists",
+            image->name, (int)name.length, name.data, image->copy);
 }
 
 struct bw_error *bw_images_report_overwritten(struct bw_fs *fs, const struct bw_image_set *set)
@@ -408,12 +406,10 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
         copies = logs;
         for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
             if (copies.exist[copy] && copies.newer_bad[copy])
-                bw_fs_report(
-                    fs, BW_WARNING,
-                    bw_error_create(BW_ERROR_CORRUPT,
-                                    "%s: superblock copy %u: the newest entry of its log, at "
-                                    "%" PRIu64 ", is bad: an older one is used",
-                                    image->name, copy, copies.newer_bad[copy]));
+                bw_fs_report_text(fs, BW_WARNING, BW_ERROR_CORRUPT,
+                                  "%s: superblock copy %u: the newest entry of its log, at %" PRIu64
+                                  ", is bad: an older one is used",
+                                  image->name, copy, copies.newer_bad[copy]);
         best = choose_among(fs, image, &copies);
     }
     if (best < 0)
@@ -536,19 +532,17 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
     if (!image->is_dump && size < total) {
         BW_AUTO_BUFFER struct bw_buffer name = {0};
         const char *perhaps = identify_image(image, &name) ? "; perhaps it is " : "";
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes%s%.*s",
-                                     image->name, size, total, perhaps, (int)name.length,
-                                     name.data ? name.data : ""));
+        bw_fs_report_text(fs, BW_WARNING, BW_ERROR_CORRUPT,
+                          "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes%s%.*s",
+                          image->name, size, total, perhaps, (int)name.length,
+                          name.data ? name.data : "");
     }
     /* Blocks of a mounted file system may change while they are read. */
     BW_AUTO_FREE char *point = bw_mount_point(image->path, image->offset + options->offset);
     if (point)
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_USAGE,
-                                     "%s is mounted at %s: it may change while it is read",
-                                     image->name, point));
+        bw_fs_report_text(fs, BW_WARNING, BW_ERROR_USAGE,
+                          "%s is mounted at %s: it may change while it is read", image->name,
+                          point);
     return NULL;
 }
 

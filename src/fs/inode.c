@@ -81,9 +81,8 @@ const struct bw_inode_name *bw_hard_links_next(struct bw_hard_links *links)
     struct bw_inode_ref ref;
     while (!links->item || !bw_inode_ref_next(&links->rest, &links->item->key, &ref)) {
         if (bw_cursor_bad(&links->rest))
-            bw_fs_report(links->items.fs, BW_DAMAGE,
-                         bw_error_create(BW_ERROR_CORRUPT, "inode %" PRIu64 ": a name is cut off",
-                                         links->item->key.objectid));
+            bw_fs_report_text(links->items.fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                              "inode %" PRIu64 ": a name is cut off", links->item->key.objectid);
         links->rest = (struct bw_cursor){.bad = false};
         links->item = bw_fs_items_next(&links->items);
         if (!links->item)

@@ -189,13 +189,11 @@ static void number_images(struct bw_fs *fs, struct bw_image_set *set, struct bw_
             image->alternative = ++count;
             newest->alternatives_as_new += rank != OLDER;
             if (rank == OLDER)
-                bw_fs_report(
-                    fs, BW_WARNING,
-                    bw_error_create(BW_ERROR_USAGE,
-                                    "%s is older than %s (generation %" PRIu64 ", not %" PRIu64
-                                    "): data without checksums are not read from it",
-                                    image->name, newest->name, image->superblock.generation,
-                                    newest->superblock.generation));
+                bw_fs_report_text(fs, BW_WARNING, BW_ERROR_USAGE,
+                                  "%s is older than %s (generation %" PRIu64 ", not %" PRIu64
+                                  "): data without checksums are not read from it",
+                                  image->name, newest->name, image->superblock.generation,
+                                  newest->superblock.generation);
         }
     }
     newest->alternatives_as_new++;
@@ -284,12 +282,11 @@ struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
         const struct bw_image *image = &set->images[i];
         if (!bw_image_is_stale(fs, image))
             continue;
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "%s is stale: device %" PRIu64 " has generation %" PRIu64
-                                     ", the newest is %" PRIu64,
-                                     image->name, image->superblock.device.devid,
-                                     image->superblock.generation, fs->superblock.generation));
+        bw_fs_report_text(fs, BW_WARNING, BW_ERROR_CORRUPT,
+                          "%s is stale: device %" PRIu64 " has generation %" PRIu64
+                          ", the newest is %" PRIu64,
+                          image->name, image->superblock.device.devid, image->superblock.generation,
+                          fs->superblock.generation);
     }
 
     /* A backup root that is much newer than the superblock. A commit writes the generation and a

@@ -73,8 +73,8 @@ struct bw_error *bw_fs_quota_status(struct bw_fs *fs, struct bw_quota_status *st
     }
     BW_TRY(bw_fs_items_error(&items));
     if (!status->is_known)
-        bw_fs_report(fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT, "quota tree: there is no good status item"));
+        bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                          "quota tree: there is no good status item");
     return NULL;
 }
 
@@ -119,11 +119,9 @@ static struct bw_error *read_pieces(struct bw_qgroups *qgroups)
             continue;
         }
         if (has_numbers && item->size < sizeof(bw_le64) * VALUES) {
-            bw_fs_report(
-                fs, BW_DAMAGE,
-                bw_error_create(BW_ERROR_CORRUPT,
-                                "quota tree: the item of group %" PRIu64 "/%" PRIu64 " is cut off",
-                                BW_QGROUP_LEVEL(piece.group), BW_QGROUP_NUMBER(piece.group)));
+            bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                              "quota tree: the item of group %" PRIu64 "/%" PRIu64 " is cut off",
+                              BW_QGROUP_LEVEL(piece.group), BW_QGROUP_NUMBER(piece.group));
             continue;
         }
         for (unsigned i = 0; has_numbers && i < VALUES; i++)

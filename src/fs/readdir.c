@@ -64,10 +64,9 @@ struct bw_directory {
 
 static void report_damage(const struct bw_directory *directory, const char *problem)
 {
-    bw_fs_report(
-        directory->fs, BW_DAMAGE,
-        bw_error_create(BW_ERROR_CORRUPT, "subvolume %" PRIu64 ": directory inode %" PRIu64 ": %s",
-                        directory->place.subvolume->tree.id, directory->place.inode, problem));
+    bw_fs_report_text(directory->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                      "subvolume %" PRIu64 ": directory inode %" PRIu64 ": %s",
+                      directory->place.subvolume->tree.id, directory->place.inode, problem);
 }
 
 static void begin_range(struct bw_directory *directory, uint8_t type, uint64_t first, uint64_t last)

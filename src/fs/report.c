@@ -6,6 +6,8 @@
  * report what is lost in this way.
  */
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -31,6 +33,19 @@ void bw_fs_report_stream_error(struct bw_fs *fs, struct bw_error *error)
 void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error)
 {
     bw_graph_report(fs->graph, severity, bw_fs_set_origin(error));
+}
+
+void bw_fs_report_text(struct bw_fs *fs, enum bw_severity severity, enum bw_error_code code,
+                       const char *format, ...)
+{
+    va_list arguments;
+    BW_AUTO_FREE char *message = NULL;
+    va_start(arguments, format);
+    if (vasprintf(&message, format, arguments) < 0)
+        message = NULL;
+    va_end(arguments);
+    bw_fs_report(fs, severity,
+                 message ? bw_error_create(code, "%s", message) : bw_error_no_memory());
 }
 
 static bool add_once(struct bw_fs *fs, struct bw_key_map *map, uint64_t key)

@@ -322,14 +322,12 @@ static void leave_out(struct bw_fs *fs, struct bw_image *image, const struct bw_
 {
     image->role = BW_IMAGE_UNUSED;
     image->is_other_side = true;
-    bw_fs_report(fs, BW_NOTE,
-                 bw_error_create(BW_ERROR_USAGE,
-                                 "%s is not read: device %" PRIu64 " (generation %" PRIu64
-                                 ") %s device %" PRIu64 " (generation %" PRIu64 ")",
-                                 image->name, image->superblock.device.devid,
-                                 image->superblock.generation,
-                                 has_diverged ? "has diverged from" : "is not of the commit of",
-                                 side->superblock.device.devid, side->superblock.generation));
+    bw_fs_report_text(fs, BW_NOTE, BW_ERROR_USAGE,
+                      "%s is not read: device %" PRIu64 " (generation %" PRIu64
+                      ") %s device %" PRIu64 " (generation %" PRIu64 ")",
+                      image->name, image->superblock.device.devid, image->superblock.generation,
+                      has_diverged ? "has diverged from" : "is not of the commit of",
+                      side->superblock.device.devid, side->superblock.generation);
 }
 
 /* Leaves out all devices that differ from the side. With mirrors of blocks on other devices alone,

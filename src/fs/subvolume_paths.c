@@ -134,11 +134,10 @@ struct bw_error *bw_subvolume_paths_get(struct bw_subvolume_paths *paths, struct
     if (top)
         measure_paths(paths, number, (uint32_t)(top - table->items));
     if (part->state != BW_PART_MEASURED) {
-        bw_fs_report(fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "subvolume %" PRIu64
-                                     " has no path: it contains itself, or its parent is lost",
-                                     subvolume->tree.id));
+        bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                          "subvolume %" PRIu64
+                          " has no path: it contains itself, or its parent is lost",
+                          subvolume->tree.id);
         return NULL;
     }
     if (!bw_buffer_reserve(path, part->length + 1))

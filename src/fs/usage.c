@@ -74,9 +74,8 @@ struct bw_error *bw_block_groups_find(struct bw_block_groups *groups, uint64_t l
     struct bw_item item;
     if (!finder->tree.id) {
         if (!groups->reported && !groups->fs->is_stream)
-            bw_fs_report(
-                groups->fs, BW_DAMAGE,
-                bw_error_create(BW_ERROR_CORRUPT, "the tree with the block groups is lost"));
+            bw_fs_report_text(groups->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                              "the tree with the block groups is lost");
         groups->reported = true;
         return lost_block_group(&key);
     }

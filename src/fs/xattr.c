@@ -19,9 +19,8 @@
 
 static void report_damage(struct bw_fs *fs, uint64_t tree, uint64_t inode, const char *problem)
 {
-    bw_fs_report(fs, BW_DAMAGE,
-                 bw_error_create(BW_ERROR_CORRUPT, "subvolume %" PRIu64 ": inode %" PRIu64 ": %s",
-                                 tree, inode, problem));
+    bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                      "subvolume %" PRIu64 ": inode %" PRIu64 ": %s", tree, inode, problem);
 }
 
 struct bw_xattrs {

@@ -371,10 +371,8 @@ static struct bw_error *add_of_scan(struct bw_history *history)
         if (owner != BW_ROOT_TREE || block->first_objectid > BW_EXTENT_TREE)
             continue;
         if (candidates.count == MOST_STATES) {
-            bw_fs_report(history->fs, BW_DAMAGE,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "more than %d root trees: the others are ignored",
-                                         MOST_STATES));
+            bw_fs_report_text(history->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                              "more than %d root trees: the others are ignored", MOST_STATES);
             break;
         }
         BW_TRY(candidates_push(&candidates, root));
@@ -648,18 +646,14 @@ static struct bw_error *fill_history(struct bw_history *history,
     /* btrfs-image copies only the blocks in use, so missing blocks are normal in a metadump. */
     const uint64_t unread = history->facts.unread;
     if (unread && history->fs->is_dump)
-        bw_fs_report(history->fs, BW_NOTE,
-                     bw_error_create(BW_ERROR_NOT_FOUND,
-                                     "the metadump lacks %" PRIu64
-                                     " unused bytes of the metadata chunks",
-                                     unread));
+        bw_fs_report_text(history->fs, BW_NOTE, BW_ERROR_NOT_FOUND,
+                          "the metadump lacks %" PRIu64 " unused bytes of the metadata chunks",
+                          unread);
     else if (unread)
-        bw_fs_report(history->fs, BW_DAMAGE,
-                     bw_error_create(
-                         BW_ERROR_CORRUPT,
-                         "%" PRIu64
-                         " bytes of the metadata chunks cannot be read: generations may be missing",
-                         unread));
+        bw_fs_report_text(
+            history->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+            "%" PRIu64 " bytes of the metadata chunks cannot be read: generations may be missing",
+            unread);
 
     if (history->facts.scanned)
         BW_TRY(bw_completeness_create(history->fs, &history->index, options->threads,

@@ -135,12 +135,10 @@ struct bw_error *bw_history_find_log(struct bw_fs *fs)
         char others[64] = "";
         if (count > 1)
             snprintf(others, sizeof others, ", by its contents the newest of %zu", count);
-        bw_fs_report(
-            fs, fs->ignores_log ? BW_NOTE : BW_DAMAGE,
-            bw_error_create(BW_ERROR_CORRUPT,
-                            "superblock copy 0, which names the log tree, was not read: a search "
-                            "found a log tree at %" PRIu64 "%s",
-                            newest.root.bytenr, others));
+        bw_fs_report_text(fs, fs->ignores_log ? BW_NOTE : BW_DAMAGE, BW_ERROR_CORRUPT,
+                          "superblock copy 0, which names the log tree, was not read: a search "
+                          "found a log tree at %" PRIu64 "%s",
+                          newest.root.bytenr, others);
     } else if (scan.unread || ranges.left_out) {
         report_unknown(fs, "; parts of the metadata cannot be read", NULL);
     }

@@ -89,11 +89,10 @@ struct bw_error *bw_scan_add_chunks(struct bw_fs *fs, struct bw_scan_ranges *ran
     for (size_t i = 0; i < chunks.count; i++)
         BW_TRY(bw_scan_add_chunk(fs, &chunks.items[i], ranges));
     if (ranges->left_out)
-        bw_fs_report(fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "chunks claim more metadata than the devices have: %zu of "
-                                     "them are not searched, or only in part",
-                                     ranges->left_out));
+        bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                          "chunks claim more metadata than the devices have: %zu of them are not "
+                          "searched, or only in part",
+                          ranges->left_out);
     return NULL;
 }
 

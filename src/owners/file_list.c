@@ -270,11 +270,9 @@ static struct bw_error *enter_directory(struct bw_file_list *lister, const struc
     if (!bw_key_map_has(&lister->left, tree) || is_inside_subvolume(lister, tree))
         BW_TRY(bw_pair_set_insert(&lister->entered, tree, place->inode, &level.reads));
     if (!level.reads)
-        bw_fs_report(lister->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "directory inode %" PRIu64 " of subvolume %" PRIu64
-                                     " has a second entry",
-                                     place->inode, tree));
+        bw_fs_report_text(lister->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                          "directory inode %" PRIu64 " of subvolume %" PRIu64 " has a second entry",
+                          place->inode, tree);
     return levels_push(&lister->levels, level);
 }
 

@@ -551,9 +551,8 @@ static void report_losses(const struct bw_shares *shares, struct bw_fs *fs)
                          shares->subvolumes[bucket->first].id);
         if (size > 1)
             bw_buffer_format(&text, " and %" PRIu64 " other%s", size - 1, bw_plural(size - 1));
-        bw_fs_report(fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT, "%s lost: sizes are lower bounds",
-                                     text.failed ? "tree blocks" : text.data));
+        bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_CORRUPT, "%s lost: sizes are lower bounds",
+                          text.failed ? "tree blocks" : text.data);
         bw_buffer_free(&text);
     }
 }

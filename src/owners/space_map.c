@@ -231,8 +231,7 @@ static struct bw_error *scan_extents(struct bw_space_map *map, const struct bw_t
     struct bw_item_stream stream;
     struct bw_error *error = bw_item_stream_begin(&stream, map->fs, trees, BW_EXTENT_TREE);
     if (!error && !stream.count)
-        bw_fs_report(map->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT, "the extent tree is lost"));
+        bw_fs_report_text(map->fs, BW_DAMAGE, BW_ERROR_CORRUPT, "the extent tree is lost");
     for (; !error && !stream.ended; bw_item_stream_next(&stream)) {
         struct bw_extent_entry extent;
         if (!bw_extent_entry_decode(map->fs, &stream.item, &extent))

@@ -653,12 +653,11 @@ static struct bw_error *set_count(struct bw_replay *replay, uint64_t inode)
         BW_TRY(
             rehearsal->visit(rehearsal->context, replay->subvolume, inode, bw_buffer_text(&names)));
     else if (is_refused)
-        bw_fs_report(
-            replay->fs, BW_WARNING,
-            bw_error_create(BW_ERROR_CORRUPT,
-                            "the kernel cannot replay the log, so the next mount fails: "
-                            "directory %" PRIu64 " of subvolume %" PRIu64 " gets %u names: %.*s",
-                            inode, replay->subvolume, count, (int)names.length, names.data));
+        bw_fs_report_text(
+            replay->fs, BW_WARNING, BW_ERROR_CORRUPT,
+            "the kernel cannot replay the log, so the next mount fails: directory %" PRIu64
+            " of subvolume %" PRIu64 " gets %u names: %.*s",
+            inode, replay->subvolume, count, (int)names.length, names.data);
     item.link_count = bw_put32(count);
     BW_TRY(bw_edit_set_inode(&replay->tree, inode, &item));
     if (count)

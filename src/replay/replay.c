@@ -71,9 +71,8 @@ static struct bw_error *replay_logs(struct bw_fs *fs, const struct bw_rehearsal 
     if (pointer.level < BW_MAX_LEVEL)
         error = bw_log_load(fs, &pointer, "log root tree", &roots);
     else
-        bw_fs_report(
-            fs, BW_DAMAGE,
-            bw_error_create(BW_ERROR_CORRUPT, "log root tree: impossible level %u", pointer.level));
+        bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_CORRUPT, "log root tree: impossible level %u",
+                          pointer.level);
     BW_AUTO_FREE struct bw_replay *replays = calloc(roots.items.count + 1, sizeof *replays);
     if (!error && !replays)
         error = bw_error_no_memory();
@@ -150,10 +149,9 @@ struct bw_error *bw_replay(struct bw_fs *fs)
     } else {
         fs->status.log_replayed = true;
     }
-    bw_fs_report(fs, severity,
-                 bw_error_create(BW_ERROR_UNSUPPORTED,
-                                 "the log tree has data fsynced after generation %" PRIu64 ": %s",
-                                 fs->superblock.generation, outcome));
+    bw_fs_report_text(fs, severity, BW_ERROR_UNSUPPORTED,
+                      "the log tree has data fsynced after generation %" PRIu64 ": %s",
+                      fs->superblock.generation, outcome);
     return fs->status.log_replayed ? replay_logs(fs, NULL) : NULL;
 }
 

@@ -113,10 +113,9 @@ static void report_derived(struct bw_fs *fs, const struct bw_derived_chunk *chun
 {
     const char *profile = chunk->profile ? chunk->profile->name : "unknown profile";
     const char *contents = chunk->type & BW_GROUP_DATA ? "data" : "tree blocks";
-    bw_fs_report(fs, BW_DAMAGE,
-                 bw_error_create(BW_ERROR_CORRUPT,
-                                 "chunk %" PRIu64 " (%s, %" PRIu64 " bytes of %s) %s",
-                                 chunk->logical, profile, chunk->length, contents, outcome));
+    bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                      "chunk %" PRIu64 " (%s, %" PRIu64 " bytes of %s) %s", chunk->logical, profile,
+                      chunk->length, contents, outcome);
 }
 
 /* Adds the chunk of a block group, if its stripes can be found. `reports`: report lost stripes. */
@@ -420,11 +419,9 @@ struct bw_error *bw_rescue_chunk_tree(struct bw_fs *fs, struct bw_error *why)
         const bool is_partial = !search.complete && fs->superblock.chunk_root.bytenr;
         fs->chunk_tree = search.tree.tree;
         bw_fs_report(fs, BW_DAMAGE, why);
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "the chunk tree is lost: it was rebuilt with %zu chunk%s%s",
-                                     *count, bw_plural(*count),
-                                     is_partial ? "; others are missing" : ""));
+        bw_fs_report_text(fs, BW_WARNING, BW_ERROR_CORRUPT,
+                          "the chunk tree is lost: it was rebuilt with %zu chunk%s%s", *count,
+                          bw_plural(*count), is_partial ? "; others are missing" : "");
     }
     bw_editor_destroy(&search.tree);
     bw_device_scan_free(&search.scan);

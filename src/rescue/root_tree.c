@@ -892,19 +892,17 @@ struct bw_error *bw_rescue_root_tree(struct bw_fs *fs, struct bw_error *why)
         fs->is_remade = making.newest == fs->superblock.generation &&
                         (roots->proven || fs->damaged_root_tree.root.bytenr);
         bw_fs_report(fs, BW_DAMAGE, why);
-        bw_fs_report(
-            fs, BW_WARNING,
-            bw_error_create(BW_ERROR_CORRUPT,
-                            "the root tree was rebuilt from tree blocks, with %zu tree%s of "
-                            "generation %" PRIu64 "%s",
-                            roots->trees.count, bw_plural(roots->trees.count), making.newest,
-                            roots->proven ? "" : "; some may be older or deleted"));
+        bw_fs_report_text(
+            fs, BW_WARNING, BW_ERROR_CORRUPT,
+            "the root tree was rebuilt from tree blocks, with %zu tree%s of generation %" PRIu64
+            "%s",
+            roots->trees.count, bw_plural(roots->trees.count), making.newest,
+            roots->proven ? "" : "; some may be older or deleted");
         if (making.found > making.newest)
-            bw_fs_report(fs, BW_WARNING,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "files are shown as of generation %" PRIu64
-                                         "; generation %" PRIu64 " is not complete",
-                                         making.newest, making.found));
+            bw_fs_report_text(fs, BW_WARNING, BW_ERROR_CORRUPT,
+                              "files are shown as of generation %" PRIu64 "; generation %" PRIu64
+                              " is not complete",
+                              making.newest, making.found);
     }
     bw_editor_destroy(&making.tree);
     subvolume_names_free(&making.names);

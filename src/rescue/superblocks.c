@@ -422,15 +422,12 @@ static struct bw_error *make_superblocks(const struct candidate *candidate)
             device->bytes_used = bw_get64(known->bytes_used);
             device->total_bytes = bw_get64(known->total_bytes);
         }
-        bw_fs_report(candidate->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "%s: no superblock: from tree blocks, it is device %" PRIu64
-                                     " of a file system with %zu block%s, %zu of which %s where "
-                                     "they belong",
-                                     image->name, candidate->devids[i],
-                                     candidate->scan.matches.count,
-                                     bw_plural(candidate->scan.matches.count), candidate->score,
-                                     candidate->score == 1 ? "lies" : "lie"));
+        bw_fs_report_text(candidate->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                          "%s: no superblock: from tree blocks, it is device %" PRIu64
+                          " of a file system with %zu block%s, %zu of which %s where they belong",
+                          image->name, candidate->devids[i], candidate->scan.matches.count,
+                          bw_plural(candidate->scan.matches.count), candidate->score,
+                          candidate->score == 1 ? "lies" : "lie");
     }
     return NULL;
 }
@@ -630,13 +627,12 @@ struct bw_error *bw_rescue_report_others(struct bw_fs *fs, struct bw_image_set *
                 known = image->superblock.generation;
         }
         if (found->generation > known + 1)
-            bw_fs_report(fs, BW_WARNING,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "the superblock has generation %" PRIu64
-                                         ", but tree blocks up to generation %" PRIu64
-                                         " were found: perhaps an older image was written over a "
-                                         "part of the device",
-                                         known, found->generation));
+            bw_fs_report_text(
+                fs, BW_WARNING, BW_ERROR_CORRUPT,
+                "the superblock has generation %" PRIu64
+                ", but tree blocks up to generation %" PRIu64
+                " were found: perhaps an older image was written over a part of the device",
+                known, found->generation);
     }
     return NULL;
 }

@@ -180,11 +180,9 @@ static bool is_known(struct applier *applier, const struct bw_stream_command *co
         bw_received_find(applier->set, uuid_of(command, BW_ATTRIBUTE_UUID));
     applier->skips = known;
     if (known)
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_USAGE,
-                                     "%s: subvolume %s is not used: %s has the same one",
-                                     fs->images[applier->image].name, known->name,
-                                     fs->images[known->image].name));
+        bw_fs_report_text(
+            fs, BW_WARNING, BW_ERROR_USAGE, "%s: subvolume %s is not used: %s has the same one",
+            fs->images[applier->image].name, known->name, fs->images[known->image].name);
     return known;
 }
 
@@ -407,10 +405,9 @@ static struct bw_error *on_update_extent(struct applier *applier,
     const uint64_t nowhere = BW_MEMORY_START - (UINT64_C(1) << 62);
     struct bw_fs *fs = applier->set->fs;
     if (!applier->has_no_contents)
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_USAGE,
-                                     "%s: the stream has no file contents (btrfs send --no-data)",
-                                     fs->images[applier->image].name));
+        bw_fs_report_text(fs, BW_WARNING, BW_ERROR_USAGE,
+                          "%s: the stream has no file contents (btrfs send --no-data)",
+                          fs->images[applier->image].name);
     applier->has_no_contents = fs->status.no_contents = true;
     const struct bw_stream_range range = {bw_command_number(command, BW_ATTRIBUTE_FILE_OFFSET),
                                           bw_command_number(command, BW_ATTRIBUTE_SIZE)};

@@ -129,11 +129,10 @@ struct bw_error *bw_send_report_lost(struct bw_sender *sender, struct bw_error *
 
 void bw_send_report_links(struct bw_sender *sender, uint64_t number)
 {
-    bw_fs_report(sender->sent->fs, BW_DAMAGE,
-                 bw_error_create(BW_ERROR_CORRUPT,
-                                 "inode %" PRIu64 " of subvolume %" PRIu64
-                                 " has fewer names than links: it is sent with these names",
-                                 number, sender->sent->subvolume->tree.id));
+    bw_fs_report_text(sender->sent->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                      "inode %" PRIu64 " of subvolume %" PRIu64
+                      " has fewer names than links: it is sent with these names",
+                      number, sender->sent->subvolume->tree.id);
 }
 
 /* Receivers cannot set an ACL without a value. */

@@ -277,11 +277,10 @@ static void print_block(const struct bw_dump *dump, const struct bw_block_print 
         block->printer->cut_off = false;
         const bool inside = bw_block_print_item(block, slot);
         if (!inside || block->printer->cut_off)
-            bw_fs_report(dump->fs, BW_DAMAGE,
-                         bw_error_create(BW_ERROR_CORRUPT, "leaf %" PRIu64 " slot %" PRIu32 ": %s",
-                                         block->bytenr, slot,
-                                         inside ? "part of the item is cut off"
-                                                : "the item lies outside of the leaf"));
+            bw_fs_report_text(dump->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                              "leaf %" PRIu64 " slot %" PRIu32 ": %s", block->bytenr, slot,
+                              inside ? "part of the item is cut off"
+                                     : "the item lies outside of the leaf");
     }
 }
 

@@ -150,11 +150,9 @@ struct bw_error *bw_dumped_blocks_find(struct bw_dumped_blocks *list, struct bw_
             continue;
         if (block.bytenr < end || block.bytenr > UINT64_MAX - block.length ||
             (block.bytenr < super_end && block.bytenr + block.length > super_start)) {
-            bw_fs_report(fs, BW_DAMAGE,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "%s at %" PRIu64 " overlaps another one, and is omitted",
-                                         block.is_data ? "space cache" : "tree block",
-                                         block.bytenr));
+            bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                              "%s at %" PRIu64 " overlaps another one, and is omitted",
+                              block.is_data ? "space cache" : "tree block", block.bytenr);
             continue;
         }
         end = block.bytenr + block.length;
