@@ -471,6 +471,46 @@ static uint64_t generation_in_extent_tree(const struct search *search)
     return 0;
 }
 
+/* Whether a generation in an item is later than a transaction. */
+static bool is_item_newer(const struct search *search, const struct bw_item *item,
+                          uint64_t generation)
+{
+    struct bw_item_rules rules = search->rules;
+    struct bw_item_fault fault;
+    rules.leaf_generation = generation;
+    rules.previous = NULL;
+    if (item->key.type == BW_ROOT_ITEM) {
+        const struct bw_disk_root_item *root = (const void *)item->data;
+        return item->size > offsetof(struct bw_disk_root_item, generation) + 8 &&
+               bw_get64(root->generation) > generation;
+    }
+    return bw_check_item(&rules, item, &fault) &&
+           (fault.kind == BW_FAULT_inode_generation || fault.kind == BW_FAULT_entry_transid ||
+            fault.kind == BW_FAULT_extent_generation);
+}
+
+/* Whether something in the block was written after a transaction: an item, or a child. */
+static bool has_newer(const struct search *search, const struct bw_node *node, uint64_t generation)
+{
+    for (uint32_t slot = 0; slot < search->item_count; slot++) {
+        struct bw_item item;
+        if (node->level
+                ? bw_node_pointer_at(node, slot).generation > generation
+                : bw_leaf_item(node, slot, &item) && is_item_newer(search, &item, generation))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the block's own generation can be wrong. Without a newer item in it, a block that is
+ * older than its parent expects is rather an earlier version: a disk has lost a write. With a newer
+ * one, a later block may have replaced the expected one. */
+static bool may_have_wrong_generation(const struct search *search, const struct bw_node *node,
+                                      uint64_t have, uint64_t want)
+{
+    return have < want ? has_newer(search, node, have) : !has_newer(search, node, want);
+}
+
 /* Whether the last key reaches into the range of the next block. */
 static bool is_beyond(const struct bw_node *node, const struct bw_key *end_key)
 {
@@ -634,9 +674,11 @@ static void decide(struct search *search, struct bw_flip *flip)
         /* The extent item of the block has its generation, too. */
         const uint64_t want = expectation->generation, third = generation_in_extent_tree(search);
         other.generation = generation;
-        if (third == want || generation > search->check->fs->superblock.generation + 1)
+        const bool is_own =
+            third == want || generation > search->check->fs->superblock.generation + 1;
+        if (is_own && may_have_wrong_generation(search, &node, generation, want))
             *flip = search->flip;
-        else if (third == generation && is_sound_with(search, &other))
+        else if (!is_own && third == generation && is_sound_with(search, &other))
             flip_in_pointer(search, offsetof(struct bw_disk_key_pointer, generation),
                             offsetof(struct bw_disk_root_item, generation), 8, want, generation,
                             flip);

@@ -196,6 +196,11 @@ image=$fixtures/old-16k/dev1.img
 misleads 31375360 89 0
 image=$fixtures/plain/dev1.img
 
+# Nothing in a leaf of checksums shows its transaction: it may be an earlier version, because the
+# disk has lost a write. A block with newer children has a wrong generation.
+misleads 31162368 80 3
+names block-stale 8 31129600 80 3
+
 # Two flipped bits are not one, and a healthy image has none.
 flipped $leaf 80 3
 holds "a second bit" flip $leaf 80 5
