@@ -28,16 +28,17 @@ static void append_text(struct bw_json *json, const char *text)
     bw_buffer_append(json->buffer, text, strlen(text));
 }
 
-/* \u00.. of a character below U+0100. */
-static char *write_code(char *at, uint8_t code)
+/* The escape of a character: "\u00" or "\u20", and two digits. */
+static char *write_code(char *at, const char *begin, uint8_t code)
 {
-    memcpy(at, "\\u00", 4);
+    memcpy(at, begin, 4);
     at[4] = "0123456789abcdef"[code >> 4];
     at[5] = "0123456789abcdef"[code & 15];
     return at + 6;
 }
 
-/* Terminals obey the control characters U+0080 to U+009F, too, which have two bytes. */
+/* Terminals obey the control characters U+0080 to U+009F, too, which have two bytes. U+2028 and
+ * U+2029, with three bytes, end a line for splitlines() of Python. */
 char *bw_json_escape(char *at, const void *text, size_t length)
 {
     const uint8_t *bytes = text;
@@ -46,10 +47,14 @@ char *bw_json_escape(char *at, const void *text, size_t length)
             *at++ = '\\';
             *at++ = (char)bytes[i];
         } else if (bytes[i] < 0x20 || bytes[i] == 0x7f) {
-            at = write_code(at, bytes[i]);
+            at = write_code(at, "\\u00", bytes[i]);
         } else if (bytes[i] == 0xc2 && i + 1 < length && bytes[i + 1] >= 0x80 &&
                    bytes[i + 1] < 0xa0) {
-            at = write_code(at, bytes[++i]);
+            at = write_code(at, "\\u00", bytes[++i]);
+        } else if (i + 2 < length && memcmp(bytes + i, "\xe2\x80", 2) == 0 &&
+                   (bytes[i + 2] == 0xa8 || bytes[i + 2] == 0xa9)) {
+            at = write_code(at, "\\u20", bytes[i + 2] & 0x2f);
+            i += 2;
         } else {
             *at++ = (char)bytes[i];
         }

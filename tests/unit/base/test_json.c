@@ -99,6 +99,8 @@ static void test_text(void **state)
         {"0123456\"89", "{\"a\":\"0123456\\\"89\"}"},
         {"01234567\n9", "{\"a\":\"01234567\\u000a9\"}"},
         {"0123456\xc2\x85", "{\"a\":\"0123456\\u0085\"}"},
+        {"\xe2\x80\xa8\xe2\x80\xa9", "{\"a\":\"\\u2028\\u2029\"}"},
+        {"\xe2\x80\xa7\xe2\x80\xaa", "{\"a\":\"\xe2\x80\xa7\xe2\x80\xaa\"}"},
         {"01234567\xff", "{\"a_bytes\":\"MDEyMzQ1Njf/\"}"},
         /* No UTF-8: a byte alone, one cut off, too long a form, a surrogate, behind the last
            character. */
