@@ -144,6 +144,8 @@ expect "or only B" 2 "$others: there is no subvolume first" diff --other "$image
 expect "B at a generation" 0 'compared: ' \
     diff --other "$BUILD/fixtures/gone/dev1.img" "$BUILD/fixtures/plain/dev1.img" / /@9
 holds "is that of the other image" out_has $'^-\tF\t/data/hole-then-data$'
+expect "a subvolume that a generation lacks" 2 'gone/dev1.img: generation 9: there is no .* none$' \
+    diff "$BUILD/fixtures/gone/dev1.img" none@9
 expect "a file that is no image" 2 'no btrfs' diff --other "$PROGRAM" "$image" first home
 "$PROGRAM" diff --other "$others" "$image" first home 2> "$WORK/err" 1<> "$others"
 is "nothing is written to the other image" $? 2

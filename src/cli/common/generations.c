@@ -2,6 +2,7 @@
 /* Older generations: the options that select one of them, and the list of committed ones. */
 #include "cli/common/generations.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -163,7 +164,8 @@ struct bw_error *cmd_find_subvolume(const struct cmd_common *common, struct bw_f
     options.reporter = cmd_reporter(common);
     options.state = choice;
     BW_TRY(bw_fs_open(&options, past));
-    return bw_subvolume_by_name(*past, name, subvolume);
+    error = bw_subvolume_by_name(*past, name, subvolume);
+    return error ? bw_error_prefix(error, "generation %" PRIu64, choice.generation) : NULL;
 }
 
 struct bw_error *cmd_last_change(struct bw_fs *fs, int64_t *time)
