@@ -388,6 +388,10 @@ struct bw_error *bw_superblock_check(const uint8_t bytes[BW_SUPERBLOCK_BYTES], u
  * to recognize images of the same file system before they open it. */
 bool bw_file_holds_superblock(const char *path, uint64_t offset, uint8_t fsid[BW_UUID_SIZE]);
 
+/** Whether such a superblock is that of a seed device. File systems that sprouted from it have
+ * another fsid. For the same callers. */
+bool bw_file_holds_seed(const char *path, uint64_t offset);
+
 /** Whether a file or block device has the signature of a container of several devices, or of one in
  * another format: LUKS, LVM, MD or partclone. For the same callers. */
 bool bw_file_holds_container(const char *path, uint64_t offset);

@@ -17,21 +17,36 @@
 #include "ondisk/superblock.h"
 #include "servers/folders.h"
 
-bool bw_file_holds_superblock(const char *path, uint64_t offset, uint8_t fsid[static BW_UUID_SIZE])
+/* Reads the first copy with a magic. */
+static bool read_superblock(const char *path, uint64_t offset,
+                            struct bw_disk_superblock *superblock)
 {
-    struct bw_disk_superblock superblock;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     bool found = false;
     if (descriptor < 0)
         return false;
     for (unsigned copy = 0; !found && copy < BW_SUPERBLOCK_COPIES; copy++)
         found = lseek(descriptor, (off_t)(offset + bw_superblock_offset(copy)), SEEK_SET) >= 0 &&
-                read(descriptor, &superblock, sizeof superblock) == sizeof superblock &&
-                bw_get64(superblock.magic) == BW_SUPERBLOCK_MAGIC;
-    if (found)
-        memcpy(fsid, superblock.fsid, BW_UUID_SIZE);
+                read(descriptor, superblock, sizeof *superblock) == sizeof *superblock &&
+                bw_get64(superblock->magic) == BW_SUPERBLOCK_MAGIC;
     close(descriptor);
     return found;
+}
+
+bool bw_file_holds_superblock(const char *path, uint64_t offset, uint8_t fsid[static BW_UUID_SIZE])
+{
+    struct bw_disk_superblock superblock;
+    const bool found = read_superblock(path, offset, &superblock);
+    if (found)
+        memcpy(fsid, superblock.fsid, BW_UUID_SIZE);
+    return found;
+}
+
+bool bw_file_holds_seed(const char *path, uint64_t offset)
+{
+    struct bw_disk_superblock superblock;
+    return read_superblock(path, offset, &superblock) &&
+           bw_get64(superblock.flags) & BW_SUPER_FLAG_SEEDING;
 }
 
 /* Signatures of containers, counted from the beginning. */

@@ -4,7 +4,8 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 raid5-3 || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 raid5-3 sprout \
+    || exit 1
 plain=$BUILD/fixtures/plain/dev1.img
 first=$BUILD/fixtures/raid1-2/dev1.img
 second=$BUILD/fixtures/raid1-2/dev2.img
@@ -19,6 +20,13 @@ expect "three of them" 0 - ls "${three[@]}" /docs
 expect "one by --device" 0 - ls "${three[@]:0:2}" /docs --device "${three[2]}"
 expect "addresses behind them" 0 - map "$first" "$second" 30408704
 expect "only devices" 0 - ls "$first" "$second"
+# A seed has another fsid than what sprouted from it.
+sprout=("$BUILD"/fixtures/sprout/dev[12].img)
+for order in "0 1" "1 0"; do
+    read -r one other <<< "$order"
+    expect "a seed and its sprout" 0 - cat "${sprout[one]}" "${sprout[other]}" /added-by-first
+    expect "only these" 0 - ls "${sprout[one]}" "${sprout[other]}"
+done
 # lose FILE: makes a copy without superblocks, $lost.
 lose() {
     lost=$WORK/lost.img

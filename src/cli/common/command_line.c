@@ -333,15 +333,16 @@ static bool may_be_device(const char *path)
 /* Counts the operands that are images: the first, and all up to the last one that belongs to the
  * same file system, or whose contents are not known yet: a container, a disk with partitions, a
  * compressed file, an address. Images may have lost their superblocks; the first superblock decides
- * which file system it is. */
+ * which file system it is, unless one is that of a seed device, which has another fsid. */
 static size_t count_devices(const struct cmd_common *common, char **given, size_t count)
 {
     uint8_t first[BW_UUID_SIZE], fsid[BW_UUID_SIZE];
-    bool known = false;
+    bool known = false, has_seed = false;
     size_t images = 1;
     for (size_t i = 0; i < count; i++) {
         const bool holds = bw_file_holds_superblock(given[i], common->input.fs.offset, fsid);
-        if (holds && known && memcmp(first, fsid, sizeof fsid) != 0)
+        has_seed |= holds && bw_file_holds_seed(given[i], common->input.fs.offset);
+        if (holds && known && !has_seed && memcmp(first, fsid, sizeof fsid) != 0)
             break;
         if (holds && !known)
             memcpy(first, fsid, sizeof fsid);
