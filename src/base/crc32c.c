@@ -12,6 +12,10 @@
 
 uint32_t bw_crc32c(uint32_t seed, const void *bytes, size_t length)
 {
+    /* The library is made for blocks: for a name, it takes several times as long. */
+    if (length < 64)
+        return bw_crc32c_plain(seed, bytes, length);
+
     /* The library takes a pointer that is not const, but writes nothing. */
     const uint32_t sum = crc32_iscsi((unsigned char *)(uintptr_t)bytes, (int)length, seed);
     bw_vectors_clear();

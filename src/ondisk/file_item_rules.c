@@ -124,31 +124,13 @@ static bool is_repeated(struct bw_cursor before, const uint8_t *name, uint16_t l
     return false;
 }
 
-/* Faults in entries that can be found and read, of which there are `count`. mkfs.btrfs leaves
- * arbitrary bytes in the transid, so only plausible transactions are compared with the leaf. */
-static bool odd_entries(const struct bw_item_rules *rules, const struct bw_item *item,
-                        unsigned count, struct bw_item_fault *fault)
+/* Whether an entry has a fault with which it can be used. mkfs.btrfs leaves arbitrary bytes in the
+ * transid, so only plausible transactions are compared with the leaf. */
+static bool is_odd(const struct bw_item_rules *rules, const struct bw_disk_dir_item *entry)
 {
-    const bool is_attribute = item->key.type == BW_XATTR_ITEM;
-    struct bw_cursor cursor = bw_cursor_of(item), before = cursor;
-    const struct bw_disk_dir_item *entry;
-    for (const uint8_t *name; count > 1 && (entry = next_entry(&cursor, &name));) {
-        before.end = (const uint8_t *)entry;
-        if (is_repeated(before, name, bw_get16(entry->name_length)))
-            return bw_item_wrong_as(
-                fault, is_attribute ? BW_FAULT_xattr_duplicate : BW_FAULT_entry_duplicate,
-                "a name is in the item more than once");
-    }
-    cursor = bw_cursor_of(item);
-    for (const uint8_t *name; (entry = next_entry(&cursor, &name));) {
-        if (entry->type & ~BW_FILE_TYPE_MASK)
-            return bw_item_wrong_as(fault, BW_FAULT_entry_encrypted, "type 0x%x", entry->type);
-        if (bw_get64(entry->transid) <= rules->generation + 1 &&
-            bw_later_than_leaf(rules, fault, BW_FAULT_entry_transid, "transid",
-                               bw_get64(entry->transid)))
-            return true;
-    }
-    return false;
+    const uint64_t transid = bw_get64(entry->transid);
+    return entry->type & ~BW_FILE_TYPE_MASK ||
+           (transid > rules->leaf_generation && transid <= rules->generation + 1);
 }
 
 /* A name in a directory, or an attribute. */
@@ -189,16 +171,19 @@ static bool wrong_entry(const struct bw_item *item, const struct bw_disk_dir_ite
 bool bw_check_dir_item(const struct bw_item_rules *rules, const struct bw_item *item,
                        struct bw_item_fault *fault)
 {
-    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_cursor cursor = bw_cursor_of(item), before = cursor;
     if (lacks_inode(rules, item, fault))
         return true;
-    const struct bw_disk_dir_item *entry;
-    unsigned count = 0;
-    for (const uint8_t *name; (entry = next_entry(&cursor, &name)); count++) {
+    const struct bw_disk_dir_item *entry, *odd = NULL;
+    bool has_repeated = false;
+    for (const uint8_t *name; (entry = next_entry(&cursor, &name));) {
         if (wrong_entry(item, entry, name, fault))
             return true;
         if (item->key.type == BW_DIR_INDEX && cursor.next < cursor.end)
             return bw_item_wrong(fault, "more than one name");
+        before.end = (const uint8_t *)entry;
+        has_repeated |= is_repeated(before, name, bw_get16(entry->name_length));
+        odd = !odd && is_odd(rules, entry) ? entry : odd;
     }
     if (bw_cursor_bad(&cursor))
         return bw_item_wrong(fault, "a name or its data are cut off");
@@ -206,7 +191,15 @@ bool bw_check_dir_item(const struct bw_item_rules *rules, const struct bw_item *
     if (item->key.type == BW_DIR_INDEX && (index < FIRST_INDEX || index >= INT64_MAX))
         return bw_item_wrong_as(fault, BW_FAULT_dir_index, "index %" PRIu64 ", which readdir %s",
                                 index, index < FIRST_INDEX ? "skips" : "never gets past");
-    return odd_entries(rules, item, count, fault);
+    if (has_repeated)
+        return bw_item_wrong_as(fault,
+                                item->key.type == BW_XATTR_ITEM ? BW_FAULT_xattr_duplicate
+                                                                : BW_FAULT_entry_duplicate,
+                                "a name is in the item more than once");
+    if (odd && odd->type & ~BW_FILE_TYPE_MASK)
+        return bw_item_wrong_as(fault, BW_FAULT_entry_encrypted, "type 0x%x", odd->type);
+    return odd && bw_later_than_leaf(rules, fault, BW_FAULT_entry_transid, "transid",
+                                     bw_get64(odd->transid));
 }
 
 bool bw_check_orphan_item(const struct bw_item_rules *rules, const struct bw_item *item,

@@ -230,7 +230,7 @@ enum { HEAD_SIZE = offsetof(struct bw_disk_file_extent, disk_bytenr) };
 
 static struct bw_error *check_aligned(uint32_t sectorsize, const char *name, uint64_t value)
 {
-    if (value % sectorsize)
+    if (value & (sectorsize - 1))
         return bw_error_create(BW_ERROR_CORRUPT, "unaligned %s %" PRIu64, name, value);
     return NULL;
 }
