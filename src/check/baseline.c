@@ -15,7 +15,7 @@
 #include "base/search.h"
 #include "btrfs-walk/tree.h"
 
-static const char magic[16] = "bw baseline 001\n";
+static const char magic[16] = "bw baseline 002\n";
 
 struct bw_error *bw_baseline_create(struct bw_baseline **result)
 {

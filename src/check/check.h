@@ -154,6 +154,11 @@ static inline struct bw_finding bw_item_location(uint64_t tree, struct bw_key ke
                       .length = length);
 }
 
+/** Random odd numbers: no image can be crafted with facts or references that cancel out. */
+struct bw_fact_secrets {
+    uint64_t name, number[6];
+};
+
 struct bw_visited;
 struct bw_incomplete_chunk;
 
@@ -219,7 +224,7 @@ struct bw_check {
     const struct bw_baseline *since; /**< the earlier check, if it can be used */
     struct bw_baseline *save;        /**< receives leaves and block groups; NULL: not wanted */
     uint64_t since_generation;       /**< of `since`, or options->since_generation; 0: none */
-    uint64_t seed;                   /**< of the sums of inodes */
+    struct bw_fact_secrets secrets;  /**< of the sums of inodes and of references */
     bool skips;                      /**< unchanged leaves and block groups are not read */
     bool has_more_checksums;         /**< left by `space`: older data have got checksums */
     bool selects_data;               /**< only data in `new_data` are read */

@@ -56,8 +56,7 @@ struct worker {
 struct compressed_check {
     struct bw_check *check;
     const struct bw_listed_tree *tree; /* that is being read */
-    struct bw_fact_secrets secrets;
-    struct bw_key_map blocks; /* that several trees share, and that have been read */
+    struct bw_key_map blocks;          /* that several trees share, and that have been read */
     struct stream *streams;
     size_t count;
     uint8_t *inline_bytes;
@@ -72,7 +71,7 @@ struct compressed_check {
 
 static uint64_t hash_of(const struct compressed_check *self, const struct stream *stream)
 {
-    const uint64_t *numbers = self->secrets.number;
+    const uint64_t *numbers = self->check->secrets.number;
     const uint64_t lengths = (uint64_t)stream->stored << 32 | stream->length;
     return bw_fact_mix(stream->logical * numbers[0] + lengths * numbers[1] +
                        stream->compression * numbers[2]);
@@ -332,7 +331,7 @@ static void compressed_check_free(struct compressed_check *self)
 struct bw_error *bw_check_compressed(struct bw_check *check)
 {
     BW_SCOPED(compressed_check)
-    struct compressed_check self = {.check = check, .secrets = bw_fact_secrets_of(check)};
+    struct compressed_check self = {.check = check};
     BW_SCOPED(bw_block_scan)
     struct bw_block_scan scan = {BW_SCAN_ALL, .announce = true, .pointers = true};
     /* If the baseline has no bad data, only new extents are read. */

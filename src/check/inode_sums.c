@@ -7,7 +7,6 @@
 /* A leaf that is being summed up. */
 struct summing {
     const struct bw_check *check;
-    struct bw_fact_secrets secrets;
     struct bw_inode_sums sums;
     /* the current inode's items minus what its inode claims */
     uint64_t size, bytes;
@@ -130,17 +129,17 @@ static void add_size_facts(struct summing *summing)
     const uint64_t inode = summing->sums.last_inode;
     if (summing->size)
         summing->sums.total +=
-            summing->size * bw_fact_of_inode(&summing->secrets, inode, BW_FACT_SIZE);
+            summing->size * bw_fact_of_inode(&summing->check->secrets, inode, BW_FACT_SIZE);
     if (summing->bytes)
         summing->sums.total +=
-            summing->bytes * bw_fact_of_inode(&summing->secrets, inode, BW_FACT_BYTES);
+            summing->bytes * bw_fact_of_inode(&summing->check->secrets, inode, BW_FACT_BYTES);
     summing->size = summing->bytes = 0;
 }
 
 /* Adds the facts of an item of an inode. */
 static void sum_item(struct summing *summing, const struct bw_item *item)
 {
-    const struct bw_fact_secrets *secrets = &summing->secrets;
+    const struct bw_fact_secrets *secrets = &summing->check->secrets;
     const struct bw_fs *fs = summing->check->fs;
     const uint64_t number = item->key.objectid;
     struct bw_inode_sums *sums = &summing->sums;
@@ -223,7 +222,7 @@ static void sum_item(struct summing *summing, const struct bw_item *item)
 
 struct bw_inode_sums bw_inode_sums_of_leaf(const struct bw_check *check, const struct bw_node *leaf)
 {
-    struct summing summing = {.check = check, .secrets = bw_fact_secrets_of(check)};
+    struct summing summing = {.check = check};
     struct bw_inode_sums *sums = &summing.sums;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_item item;
@@ -250,7 +249,7 @@ struct bw_inode_sums bw_inode_sums_of_leaf(const struct bw_check *check, const s
         if (inside && is_inode)
             sum_item(&summing, &item);
         else if (number == BW_ORPHAN && item.key.type == BW_ORPHAN_ITEM)
-            sums->total += bw_fact_of_inode(&summing.secrets, item.key.offset, BW_FACT_ORPHAN);
+            sums->total += bw_fact_of_inode(&check->secrets, item.key.offset, BW_FACT_ORPHAN);
     }
     add_size_facts(&summing);
     return summing.sums;

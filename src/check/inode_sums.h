@@ -15,21 +15,16 @@
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
 
-/** Random odd numbers: no image can be crafted with facts that cancel out. */
-struct bw_fact_secrets {
-    uint64_t name, number[6];
-};
-
 static inline uint64_t bw_fact_mix(uint64_t number)
 {
     number = (number ^ number >> 32) * UINT64_C(0xd6e8feb86659fd93);
     return number ^ number >> 32;
 }
 
-static inline struct bw_fact_secrets bw_fact_secrets_of(const struct bw_check *check)
+static inline struct bw_fact_secrets bw_fact_secrets_of(uint64_t seed)
 {
-    struct bw_fact_secrets secrets = {.name = check->seed};
-    uint64_t number = check->seed;
+    struct bw_fact_secrets secrets = {.name = seed};
+    uint64_t number = seed;
     for (unsigned i = 0; i < 6; i++) {
         number = bw_fact_mix(number + UINT64_C(0x9e3779b97f4a7c15));
         secrets.number[i] = bw_fact_mix(number) | 1;

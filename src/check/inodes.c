@@ -76,8 +76,7 @@ BW_VECTOR(name_records, struct name_record);
 struct examination {
     struct bw_check *check;
     const struct bw_listed_tree *tree;
-    uint64_t more_subvolumes; /**< with the same rest */
-    struct bw_fact_secrets secrets;
+    uint64_t more_subvolumes;      /**< with the same rest */
     struct bw_lost_ranges lost;    /**< keys that could not be read */
     struct bw_lost_list lost_list; /**< the same, once all are known */
     struct bw_key lost_end;        /**< the greatest of them so far, exclusive */
@@ -127,7 +126,8 @@ static bool is_lost(const struct examination *examination, struct bw_key first, 
 static struct bw_error *enter_record(struct examination *examination,
                                      const struct name_record *record, uint64_t fact)
 {
-    const uint64_t hash = bw_fact_of_inode(&examination->secrets, record->inode, BW_FACT_LINK);
+    const uint64_t hash =
+        bw_fact_of_inode(&examination->check->secrets, record->inode, BW_FACT_LINK);
     const uint32_t bucket = (uint32_t)(hash >> 32) % BUCKETS;
     if (!examination->collecting) {
         examination->sums[bucket] += fact;
@@ -196,7 +196,7 @@ static struct bw_error *add_file_extent(struct examination *examination, const s
  * record for each inode and name that it mentions. */
 static struct bw_error *read_item(struct examination *examination, const struct bw_item *item)
 {
-    const struct bw_fact_secrets *secrets = &examination->secrets;
+    const struct bw_fact_secrets *secrets = &examination->check->secrets;
     struct present_inode *present = &examination->present;
     const uint64_t number = item->key.objectid;
     const bool is_index = item->key.type == BW_DIR_INDEX;
@@ -946,7 +946,6 @@ struct bw_error *bw_pass_inodes(struct bw_check *check)
         struct examination examination = {.check = check,
                                           .tree = &trees->items[i],
                                           .more_subvolumes = alike[i],
-                                          .secrets = bw_fact_secrets_of(check),
                                           .sums = calloc(BUCKETS, sizeof *examination.sums),
                                           .counts = calloc(BUCKETS, sizeof *examination.counts)};
         if (!examination.sums || !examination.counts)

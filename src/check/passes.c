@@ -61,7 +61,7 @@ struct bw_error *bw_check_begin(struct bw_check *check)
     check->visited = bw_visited_create();
     if (!check->pool || !check->visited)
         return bw_error_no_memory();
-    check->seed = check->fs->seed;
+    check->secrets = bw_fact_secrets_of(check->fs->seed);
     if (check->why)
         return NULL;
     BW_TRY(bw_check_load_chunks(check));

@@ -155,7 +155,7 @@ struct bw_error *bw_unchanged_begin(struct bw_check *check)
         } else {
             check->since = options->since;
             check->since_generation = options->since->generation;
-            check->seed = options->since->seed;
+            check->secrets = bw_fact_secrets_of(options->since->seed);
             check->skips = true;
         }
     }
@@ -169,7 +169,7 @@ struct bw_error *bw_unchanged_begin(struct bw_check *check)
     save->nodesize = superblock->nodesize;
     save->sectorsize = superblock->sectorsize;
     save->replaced = replaced;
-    save->seed = check->seed;
+    save->seed = check->secrets.name;
     save->has_data = options->data && !check->fs->no_data;
     if (!obstacle)
         check->save = save;
