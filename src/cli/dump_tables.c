@@ -201,7 +201,7 @@ int cmd_dump_tables(void)
     bw_json_end(&json);
     bw_buffer_append_byte(&text, '\n');
     if (!error)
-        return cmd_write_text(NULL, &text);
+        return cmd_write_text(&text);
     bw_buffer_free(&text);
     return cmd_fail(NULL, error);
 }

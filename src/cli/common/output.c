@@ -236,6 +236,8 @@ void cmd_note(const struct cmd_common *common, enum bw_severity severity, struct
 
 static int print_error(const struct cmd_common *common, struct bw_error *error, enum cmd_loss loss)
 {
+    if (!error)
+        return STATUS_OK;
     const int status = cmd_status_of(error->code, loss);
     cmd_spell_advice(common, error);
     notify_listener(common, BW_DAMAGE, error);
@@ -426,15 +428,11 @@ int cmd_flush_stdout(const struct cmd_common *common)
     return cmd_miss(common, bw_error_from_errno(flushed ? EIO : errno, "cannot write to stdout"));
 }
 
-int cmd_write_text(const struct cmd_common *common, struct bw_buffer *text)
+int cmd_write_text(struct bw_buffer *text)
 {
-    struct bw_error *error;
-    if (text->failed)
-        error = bw_error_no_memory();
-    else
+    struct bw_error *error = bw_buffer_error(text);
+    if (!error)
         error = write_results(text->data, text->length);
     bw_buffer_free(text);
-    if (!error)
-        return STATUS_OK;
-    return cmd_miss(common, error);
+    return cmd_miss(NULL, error);
 }

@@ -94,8 +94,8 @@ static inline struct bw_reporter cmd_reporter(const struct cmd_common *common)
 /** Prints a note, warning or damage, and frees the error object. */
 void cmd_note(const struct cmd_common *common, enum bw_severity severity, struct bw_error *error);
 
-/** Prints the error that ended a command to stderr, frees it, and returns the exit status for it.
- */
+/** Prints the error that ended a command to stderr, frees it, and returns its exit status;
+ * STATUS_OK for NULL. */
 int cmd_fail(const struct cmd_common *common, struct bw_error *error);
 
 /** Reports a mistake in the command line, such as options that exclude each other; returns
@@ -170,7 +170,7 @@ struct bw_error *cmd_flush(struct cmd_output *output);
 int cmd_flush_stdout(const struct cmd_common *common);
 
 /** Writes a text to stdout and frees it. Returns the exit status. */
-int cmd_write_text(const struct cmd_common *common, struct bw_buffer *text);
+int cmd_write_text(struct bw_buffer *text);
 
 /** The output file of a command, which may be stdout. It is opened before the sandbox is entered,
  * and removed if it is not completed, even if a signal ends the program. */

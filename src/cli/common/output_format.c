@@ -498,9 +498,7 @@ int cmd_format_run_in(const struct cmd_common *common, const struct cmd_format_p
 {
     struct cmd_format format;
     struct bw_error *error = cmd_format_begin(&format, common, plan);
-    int status = STATUS_OK;
-    if (error)
-        status = cmd_fail(common, error);
+    int status = cmd_fail(common, error);
     if (session)
         format.session = *session;
     else if (!status)

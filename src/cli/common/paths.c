@@ -20,10 +20,8 @@ int cmd_paths_open(const struct cmd_common *common, const struct cmd_format_plan
         (struct cmd_paths){.format.common = common, .format.output.at_once = isatty(STDOUT_FILENO)};
     if (plan)
         error = cmd_format_begin(&paths->format, common, plan);
-    int status;
-    if (error)
-        status = cmd_fail(common, error);
-    else
+    int status = cmd_fail(common, error);
+    if (!status)
         status = cmd_open(common, session);
     if (!status && subvolume)
         error = bw_subvolume_by_name(session->fs, subvolume, &paths->from);

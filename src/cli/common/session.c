@@ -353,17 +353,14 @@ int cmd_open(const struct cmd_common *common, struct cmd_session *session)
 
 int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *session)
 {
-    struct bw_error *error = end_session(session);
-    if (!error)
-        return STATUS_OK;
-    return cmd_miss(common, error);
+    return cmd_miss(common, end_session(session));
 }
 
 int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct bw_error *error,
             int so_far)
 {
     error = cmd_output_file_close(session->common->writing.file, error);
-    const int failed = error ? cmd_fail_output(common, error) : STATUS_OK;
+    const int failed = cmd_fail_output(common, error);
     struct bw_error *change = bw_fs_find_change(session->fs);
     const bool has_changed = change;
     if (change)

@@ -631,7 +631,7 @@ int cmd_complete(char **words, size_t count)
 {
     silence_and_set_timer();
     struct bw_buffer text = complete_words(words, count);
-    return cmd_write_text(NULL, &text);
+    return cmd_write_text(&text);
 }
 
 /* The completion after one: behind the NULs of its word and of its description. */
@@ -677,5 +677,5 @@ int cmd_complete_bash(const char *breaks, const char *given)
     }
     bw_buffer_free(&text);
     bash_line_free(&line);
-    return cmd_write_text(NULL, &out);
+    return cmd_write_text(&out);
 }

@@ -107,7 +107,7 @@ static int receive_frames(struct receiving *receiving, int channel)
         error = bw_error_from_errno(errno, "cannot write %s to the disk", receiving->path);
     struct answer answer = {.missed = receiving->missed};
     bw_receiver_summary(receiving->receiver, &answer.summary);
-    const int status = error ? cmd_fail_output(receiving->common, error) : STATUS_OK;
+    const int status = cmd_fail_output(receiving->common, error);
 
     /* Remove the temporary folder, and keep the times of the one around it. After an error or an
      * interruption, there are subvolumes in it, and it stays. */

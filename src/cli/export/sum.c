@@ -169,11 +169,9 @@ static int run(const struct cmd_common *common, void *state)
     const struct cmd_format_plan plan = {.record = cmd_sum.record, .has_null = true};
     sum->terminal = isatty(STDOUT_FILENO);
     struct bw_error *error = cmd_format_begin(&sum->format, common, &plan);
-    int status;
     cmd_advise_on_interrupt(common, "the printed lines are valid; PATHs or --part select the rest");
-    if (error)
-        status = cmd_fail(common, error);
-    else
+    int status = cmd_fail(common, error);
+    if (!status)
         status = cmd_export_open(common, &sum->settings, &sum->export);
     if (!status) {
         const struct bw_stream stream = {.struct_size = sizeof stream,

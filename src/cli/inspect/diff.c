@@ -756,10 +756,8 @@ static int run(const struct cmd_common *common, void *state)
         with_others.input.index = &diffing->index;
     if (!error)
         error = check_options(common, diffing);
-    int status;
-    if (error)
-        status = cmd_fail(common, error);
-    else
+    int status = cmd_fail(common, error);
+    if (!status)
         status = cmd_format_run(&with_others, &plan);
     bw_list_close(diffing->list);
     return status;

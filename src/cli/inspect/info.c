@@ -602,9 +602,7 @@ const struct cmd_format_plan cmd_info_plan = {
 static int end_output(struct cmd_format *format, struct bw_error *error)
 {
     error = cmd_format_end(format, error);
-    if (error)
-        return cmd_fail_output(format->common, error);
-    return STATUS_OK;
+    return cmd_fail_output(format->common, error);
 }
 
 /* If the file system cannot be opened, finds the newest superblock of it on all images. False if
@@ -699,10 +697,8 @@ static int run(const struct cmd_common *common, void *state)
     listening.input.lists_partitions = true;
     info->common = &listening;
     struct bw_error *error = cmd_format_begin(&format, &listening, &cmd_info_plan);
-    int status;
-    if (error)
-        status = cmd_fail(common, error);
-    else
+    int status = cmd_fail(common, error);
+    if (!status)
         status = open_and_write(&format, info);
     cmd_format_free(&format);
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)

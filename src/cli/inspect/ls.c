@@ -454,10 +454,8 @@ static int run(const struct cmd_common *common, void *state)
     struct ls_listing files = {.options = state}, directories = {.options = state};
     struct bw_rows *rows = NULL;
     struct bw_error *error = make_ready(common, ls.options, &rows);
-    int status;
-    if (error)
-        status = cmd_fail(common, error);
-    else
+    int status = cmd_fail(common, error);
+    if (!status)
         status = cmd_paths_open(common, NULL, ls.options->selection.subvolume, &ls.paths);
     if (status == STATUS_OK) {
         ls.stream = (struct bw_rows_stream){

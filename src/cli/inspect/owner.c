@@ -409,10 +409,8 @@ static int run(const struct cmd_common *common, void *state)
         if (!error)
             error = bad_ranges_push(&search->given, range);
     }
-    int status;
-    if (error)
-        status = cmd_fail(common, error);
-    else
+    int status = cmd_fail(common, error);
+    if (!status)
         status = cmd_format_run(&own, &plan);
     free_search(search);
     return status;

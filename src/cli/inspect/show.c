@@ -539,12 +539,10 @@ static int run(const struct cmd_common *common, void *state)
     input->never_asks = true;
     show.format = &format;
     struct bw_error *error = cmd_format_begin(&format, &show.common, &plan);
-    int status;
-    if (error) {
-        status = cmd_fail(common, error);
-    } else {
+    int status = cmd_fail(common, error);
+    if (!status) {
         error = cmd_format_end(&format, write_all(&show));
-        status = error ? cmd_fail_output(common, error) : STATUS_OK;
+        status = cmd_fail_output(common, error);
         status = cmd_worse_status(status, cmd_close_outputs(common, &format.session));
         if (!show.has_readable && !status)
             status = STATUS_CANNOT;

@@ -117,10 +117,8 @@ static int run(const struct cmd_common *common, void *state)
     walk->options.struct_size = sizeof walk->options;
     walk->options.rows = rows;
     cmd_selection_apply(&walk->selection, &walk->options);
-    int status;
-    if (error)
-        status = cmd_fail(common, error);
-    else
+    int status = cmd_fail(common, error);
+    if (!status)
         status = walk_image(common, walk);
     bw_rows_destroy(rows);
     return status;

@@ -104,7 +104,7 @@ static int run(const struct cmd_common *common, void *state)
             error = cmd_write(&output, "\n", 1);
     }
     error = bw_error_first(error, cmd_flush(&output));
-    const int status = error ? cmd_fail_output(common, error) : STATUS_OK;
+    const int status = cmd_fail_output(common, error);
     if (!status && !common->messages.quiet)
         print_notes(file, bw_recording_facts(recording));
     bw_recording_close(recording);

@@ -263,7 +263,7 @@ int cmd_probe_list(const char *style)
     for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
         if (strcmp(styles[i].name, style ? style : "") == 0) {
             styles[i].append(&text);
-            return cmd_write_text(NULL, &text);
+            return cmd_write_text(&text);
         }
     return cmd_fail(NULL, bw_error_create(BW_ERROR_USAGE,
                                           "unknown style of --probe-list: '%s' (allowed: long, "

@@ -290,7 +290,6 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
     struct rescue *rescue = rescue_create(common, settings);
     if (!rescue)
         return cmd_fail(common, bw_error_no_memory());
-    int status;
     rescue->common.input.index = &settings->index;
     cmd_advise_on_interrupt(
         common, settings->no_data ? "nothing was written; repeat the command"
@@ -298,9 +297,8 @@ static int report_files(const struct cmd_common *common, struct rescue_settings 
     if (settings->list && common->format.null && cmd_format_is_for_people(common))
         rescue->common.format.columns = "path";
     struct bw_error *error = cmd_format_begin(&rescue->answer, &rescue->common, &plan);
-    if (error)
-        status = cmd_fail(common, error);
-    else
+    int status = cmd_fail(common, error);
+    if (!status)
         status = cmd_open_to(&rescue->common, CMD_OPEN_IMAGES, &rescue->answer.session);
     if (!status) {
         /* Opening the images has asked for passphrases; each attempt would ask again. */
