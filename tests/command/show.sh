@@ -79,6 +79,10 @@ expect "nothing to show" 2 'no image given' show
 expect "no btrfs" 2 - show junk
 expect "nothing that exists" 2 - show absent
 holds "a line for it" out_has '^unreadable .* absent: cannot open it: No such file or directory'
+for left_out in folder absent; do
+    expect "one image, and what is none" 1 - show plain.1 $left_out
+    holds "the image is shown" out_has '^readable .* plain.1$'
+done
 expect "no choice" 2 'all partitions and volumes are shown' show --partition 1 plain.1
 
 # Copies of devices: the newest first, older ones in their own lines.
