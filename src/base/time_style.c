@@ -15,8 +15,8 @@ bool bw_time_style_parse(const char *text, struct bw_time_style *style)
         const char *name, *recent, *older;
     } styles[] = {
         {"full-iso", NULL, NULL},
-        {"long-iso", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M"},
-        {"iso", "%m-%d %H:%M", "%Y-%m-%d "},
+        {"long-iso", "%04Y-%m-%d %H:%M", "%04Y-%m-%d %H:%M"},
+        {"iso", "%m-%d %H:%M", "%04Y-%m-%d "},
     };
     *style = (struct bw_time_style){.now = time(NULL)};
     if (*text == '+') {
@@ -58,7 +58,7 @@ void bw_time_style_append(const struct bw_time_style *style, const struct timesp
             bw_buffer_format(text, "%.*s +0000", BW_DATE_LENGTH, date);
             return;
         }
-        format = "%Y-%m-%d %H:%M:%S.%N +0000"; /* slower, but for all years */
+        format = "%04Y-%m-%d %H:%M:%S.%N +0000"; /* slower, but for all years */
     }
     if (!gmtime_r(&time->tv_sec, &parts)) {
         bw_buffer_format(text, "%lld", (long long)time->tv_sec);

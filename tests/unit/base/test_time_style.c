@@ -59,6 +59,9 @@ static void test_odd_times(void **state)
                 "1677-09-21 00:12:43.000000005 +0000");
     expect_time("full-iso", (struct timespec){17179869183, 123456789},
                 "2514-05-30 01:53:03.123456789 +0000");
+    expect_time("full-iso", (struct timespec){-62135596800, 1},
+                "0001-01-01 00:00:00.000000001 +0000");
+    expect_time("long-iso", (struct timespec){-62135596800, 1}, "0001-01-01 00:00");
     expect_time("full-iso", (struct timespec){253402300800, 1},
                 "10000-01-01 00:00:00.000000001 +0000");
     expect_time("full-iso", (struct timespec){-1, 500000000},
