@@ -116,7 +116,7 @@ static struct bw_error *list_devices(struct show *show)
         return add_devices(show, show->format->session.fs);
     if (error->code == BW_ERROR_NO_MEMORY)
         return error;
-    if (input->other_count == 1) /* otherwise it may be the error of an image that is left out */
+    if (input->other_count == 1) /* with several, it may be about another one */
         return add_unreadable(show, show->paths.items[0], error);
     bw_error_free(error);
 
