@@ -65,7 +65,8 @@ struct bw_receiver {
     int file; /* that was opened last; -1: none */
     struct bw_buffer file_path;
     struct bw_linked_tree linked;
-    uint64_t omitted; /* device nodes that could not be made */
+    uint64_t omitted;           /* device nodes that could not be made */
+    struct bw_buffer too_large; /* the path of the last file that is */
 
     struct bw_stream_reader reader;
     struct bw_buffer pending; /* bytes that are not a whole command yet */
@@ -301,7 +302,7 @@ static struct bw_error *make_inode(struct bw_receiver *receiver,
             return system_error("cannot make", path);
         break;
     }
-    default: { /* if the user may not make device nodes, they are reported and omitted */
+    default: { /* if the user may not make device nodes, they are omitted */
         const uint64_t number = bw_command_number(command, BW_ATTRIBUTE_RDEV);
         const dev_t device = makedev((unsigned)(number >> 8) & 0xfff,
                                      (unsigned)((number & 0xff) | (number >> 12 & 0xfff00)));
@@ -317,8 +318,7 @@ static struct bw_error *make_inode(struct bw_receiver *receiver,
         if (errno != EPERM || !receiver->options.missed)
             return system_error("cannot make", path);
         receiver->omitted++;
-        receiver->options.missed(receiver->options.context, system_error("cannot make", path));
-        break;
+        return NULL;
     }
     }
     if (receiver->links_snapshots)
@@ -345,6 +345,12 @@ static struct bw_error *rename_or_link(struct bw_receiver *receiver,
             error = bw_linked_tree_add_link(&receiver->linked, to.directory, to.name);
     } else if (!error && renameat(directory, from.name, to.directory, to.name)) {
         error = system_error("cannot rename", from.path);
+        if (error->system == ENOENT && receiver->omitted) { /* until now, it had a temporary name */
+            receiver->options.missed(
+                receiver->options.context,
+                bw_error_create(BW_ERROR_SYSTEM, "%.*s: only root can make device nodes",
+                                (int)to.path->length, (const char *)to.path->data));
+        }
     }
     close(directory);
     if (links)
@@ -531,7 +537,7 @@ static struct bw_error *change_attribute(struct bw_receiver *receiver,
     }
     const bool is_property =
         name->length >= strlen(property) && memcmp(name->data, property, strlen(property)) == 0;
-    if (!failed || (!receiver->is_btrfs && is_property))
+    if (!failed || (!receiver->is_btrfs && is_property) || (errno == ENOENT && receiver->omitted))
         return NULL;
     struct bw_error *error = system_error("cannot restore an attribute of", place.path);
     if (!receiver->options.missed)
@@ -618,6 +624,24 @@ static struct bw_error *read_pending(void *context, uint64_t offset, void *buffe
     return NULL;
 }
 
+/* Errors after which the stream continues. The names of device nodes that were not made are missing
+ * afterwards. A file that is too large for the file system is reported once, and stays incomplete.
+ */
+static struct bw_error *pass_over(struct bw_receiver *receiver,
+                                  const struct bw_stream_command *command, struct bw_error *error)
+{
+    const struct bw_stream_attribute *path = &command->attributes[BW_ATTRIBUTE_PATH];
+    const bool is_too_large = error->system == EFBIG && receiver->options.missed;
+    if (!is_too_large && !(error->system == ENOENT && receiver->omitted))
+        return error;
+    if (is_too_large && !is_path(&receiver->too_large, path->data, path->length)) {
+        receiver->options.missed(receiver->options.context, error);
+        return bw_buffer_set(&receiver->too_large, path->data, path->length);
+    }
+    bw_error_free(error);
+    return NULL;
+}
+
 struct bw_error *bw_receiver_add(void *context, const void *bytes, size_t length)
 {
     struct bw_receiver *receiver = context;
@@ -630,10 +654,7 @@ struct bw_error *bw_receiver_add(void *context, const void *bytes, size_t length
         receiver->reader.source.size = receiver->start + pending->length;
         BW_TRY(bw_stream_next(&receiver->reader, &command, &got));
         struct bw_error *error = apply_command(receiver, &command);
-        /* The names of device nodes that were not made are missing afterwards. */
-        if (error && receiver->omitted && error->system == ENOENT)
-            bw_error_free(BW_TAKE(error));
-        BW_TRY(error);
+        BW_TRY(error ? pass_over(receiver, &command, error) : NULL);
     }
     const size_t used = (size_t)(receiver->reader.offset - receiver->start);
     memmove(pending->data, pending->data + used, pending->length - used);
@@ -774,6 +795,7 @@ void bw_receiver_destroy(struct bw_receiver *receiver)
     bw_linked_tree_free(&receiver->linked);
     bw_buffer_free(&receiver->directory_path);
     bw_buffer_free(&receiver->file_path);
+    bw_buffer_free(&receiver->too_large);
     bw_buffer_free(&receiver->pending);
     free(receiver);
 }

@@ -74,6 +74,29 @@ else
     skip setfacl "default ACLs"
 fi
 
+# A file larger than the file system allows is named, and the others are extracted. The calls of
+# bash count in blocks of 1024 bytes.
+printf '%s\n' "subvol PATH=one ${ids[*]}" 'mkfile PATH=large' \
+    'write PATH=large FILE_OFFSET=0 DATA=begin' 'write PATH=large FILE_OFFSET=9000000 DATA=a' \
+    'write PATH=large FILE_OFFSET=9900000 DATA=b' 'truncate PATH=large SIZE=9999999' \
+    'mkfile PATH=small' 'write PATH=small FILE_OFFSET=0 DATA=all' end |
+    python3 "$ROOT/tests/support/make_stream.py" > "$WORK/large"
+(ulimit -f 4096; extract -C "$WORK/limited" "$WORK/large")
+is "a file that is too large is named once" "$(grep -c large "$WORK/err")" 1
+holds "with the reason" grep -q 'cannot write large: File too large$' "$WORK/err"
+is "what is written of it" "$(cat "$WORK/limited/one/large")" begin
+is "the file behind it" "$(cat "$WORK/limited/one/small")" all
+
+# Only root makes device nodes; they have temporary names until they are renamed.
+if [ "$(id -u)" != 0 ]; then
+    printf '%s\n' "subvol PATH=one ${ids[*]}" 'mknod PATH=o257-7-0 MODE=8576 RDEV=259' \
+        'rename PATH=o257-7-0 PATH_TO=null' 'chmod PATH=null MODE=384' end |
+        python3 "$ROOT/tests/support/make_stream.py" > "$WORK/nodes"
+    holds "a device node is left out" extract -C "$WORK/nodes.d" "$WORK/nodes"
+    is "and named once" "$(grep null "$WORK/err")" \
+        'btrfs-walk: null: only root can make device nodes'
+fi
+
 expect "unreadable data" 1 'no good mirror' extract --subvolumes -C "$WORK/bad" "$bad"
 holds "unreadable data are zeros" test -s "$WORK/bad/bad"
 expect "or the end" 1 'no good mirror' extract --subvolumes --on-error=fail -C "$WORK/bad2" "$bad"

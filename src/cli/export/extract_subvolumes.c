@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,7 @@ struct frame {
 
 struct answer {
     struct bw_receiver_summary summary;
-    uint64_t missed;
+    uint64_t missed, unlisted;
 };
 
 struct extraction {
@@ -68,16 +69,19 @@ struct receiving {
     const char *path;   /* the path of `top` */
     char temporary[32]; /* name of `folder` in `top` */
     struct bw_receiver *receiver;
-    uint64_t missed;
+    uint64_t missed, unlisted;
 };
 
 static void add_missed(void *context, struct bw_error *error)
 {
     struct receiving *receiving = context;
-    if (receiving->missed++ < LISTED)
+    /* a file with incomplete contents is always named */
+    if (receiving->missed++ < LISTED || error->system == EFBIG) {
         cmd_fail(receiving->common, error);
-    else
+    } else {
+        receiving->unlisted++;
         bw_error_free(error);
+    }
 }
 
 /* Receives all frames, sends the answer, and returns the exit status of the child. The sender may
@@ -105,7 +109,7 @@ static int receive_frames(struct receiving *receiving, int channel)
     }
     if (!error && receiving->common->writing.fsync && syncfs(receiving->top))
         error = bw_error_from_errno(errno, "cannot write %s to the disk", receiving->path);
-    struct answer answer = {.missed = receiving->missed};
+    struct answer answer = {.missed = receiving->missed, .unlisted = receiving->unlisted};
     bw_receiver_summary(receiving->receiver, &answer.summary);
     const int status = cmd_fail_output(receiving->common, error);
 
@@ -182,6 +186,7 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
     struct bw_error *error = bw_channel_fork(&extraction->channel, &extraction->child);
     if (!error && !extraction->child) {
         cmd_ignore_exit_signals();
+        signal(SIGXFSZ, SIG_IGN); /* EFBIG is enough */
         /* links between deep trees keep two directories of each level open */
         struct rlimit limit;
         if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -359,9 +364,9 @@ static int end_child(struct extraction *extraction, bool complete)
                 summary->subvolumes, bw_plural(summary->subvolumes), cmd_size(NULL, bytes).text,
                 cmd_size(NULL, summary->written).text, cmd_size(NULL, summary->cloned).text,
                 summary->linked, bw_plural(summary->linked));
-        if (answer.missed > LISTED)
+        if (answer.unlisted)
             fprintf(stderr, "btrfs-walk: and %" PRIu64 " more that could not be restored\n",
-                    answer.missed - LISTED);
+                    answer.unlisted);
     }
     if (WIFSIGNALED(status))
         return cmd_fail_output(extraction->common,
