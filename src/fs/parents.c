@@ -216,17 +216,16 @@ struct bw_error *bw_subvolume_by_name(struct bw_fs *fs, const char *given,
     if (*subvolume && !(*subvolume)->deleted)
         return NULL;
 
-    /* A path. Slashes at the ends of the user's text do not matter. */
-    const char *text = given;
+    /* A path, made like those of put_subvolume(): with one slash at both ends and between names. */
+    BW_AUTO_BUFFER struct bw_buffer wanted = {0}, path = {0};
     const struct bw_subvolume_table *table = &fs->subvolumes;
-    while (*text == '/')
-        text++;
-    size_t length = strlen(text);
-    while (length && text[length - 1] == '/')
-        length--;
-    if (!length)
+    for (const char *at = given; *(at += strspn(at, "/")); at += strcspn(at, "/"))
+        if (strcspn(at, "/") != 1 || *at != '.')
+            bw_buffer_format(&wanted, "/%.*s", (int)strcspn(at, "/"), at);
+    bw_buffer_append_byte(&wanted, '/');
+    BW_TRY(bw_buffer_error(&wanted));
+    if (wanted.length == 1)
         return find_by_id(fs, BW_TOP_SUBVOLUME, subvolume);
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
     *subvolume = NULL;
     for (size_t i = 0; i < table->count; i++) {
         const struct bw_subvolume *candidate = &table->items[i];
@@ -234,14 +233,15 @@ struct bw_error *bw_subvolume_by_name(struct bw_fs *fs, const char *given,
          * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
         const size_t name = candidate->name_length;
         /* paths need lookups, so compare only subvolumes whose own name matches */
-        if (!name || name > length ||
-            memcmp(text + length - name, bw_subvolume_name(table, candidate), name) != 0)
+        if (!name || name + 2 > wanted.length ||
+            memcmp(wanted.data + wanted.length - 1 - name, bw_subvolume_name(table, candidate),
+                   name) != 0)
             continue;
         path.length = 0;
         BW_AUTO_ERROR struct bw_error *error =
-            put_subvolume(fs, BW_TOP_SUBVOLUME, candidate->tree.id, length + 2, &path);
-        /* the path has a slash at both ends */
-        if (error || path.length != length + 2 || memcmp(path.data + 1, text, length) != 0)
+            put_subvolume(fs, BW_TOP_SUBVOLUME, candidate->tree.id, wanted.length, &path);
+        if (error || path.length != wanted.length ||
+            memcmp(path.data, wanted.data, wanted.length) != 0)
             continue;
         *subvolume = candidate;
         return NULL;

@@ -126,7 +126,10 @@ static void test_lookups(void **state)
         {"-5", 0},
         {"18446744073709551616", 0},
         {"256x", 0},
-        {"high//nest", 0},
+        {"high//nest", 256},
+        {"./high/./nest/.", 256},
+        {".", 5},
+        {"high/..", 0},
     };
     struct iw_image *image;
     struct bw_fs *fs = open_sample(&image);
