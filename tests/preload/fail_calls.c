@@ -3,6 +3,9 @@
  * Lets one call of a program fail, which tests/support/fail_calls.py chooses: an allocation, a
  * read, a write, the start of a process or thread, or a message between processes.
  *
+ * The program stops before main(), and runs in a child process whenever fail_calls.py says so,
+ * which takes a fraction of the time of starting it.
+ *
  * The shared file $FAIL_FILE has the choice, and collects the points at which calls of a kind can
  * fail. A point of an allocation is a hash of the innermost eight frames of the program on its
  * stack, relative to where the program was loaded, so a loop is one point; memory that libraries
@@ -29,10 +32,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SLOTS = 1 << 14, DEPTH = 40, KEPT = 11 };
@@ -50,12 +55,14 @@ enum { SHORT = 1000, OTHER_BYTES, DIE };
 struct shared {
     uint64_t kind;   /* the calls to count or to fail */
     uint64_t point;  /* where one fails; 0: nowhere, all are collected */
+    uint64_t depth;  /* of the stack there */
     uint64_t action; /* an error number, or one of the above */
     uint64_t later;  /* all later ones of the process fail, too */
     _Atomic uint64_t fired;
     _Atomic uint64_t processes;
     struct slot {
         _Atomic uint64_t point;
+        uint64_t depth;
         uint64_t frames[KEPT]; /* offsets in the program, for addr2line */
     } slots[SLOTS];
 };
@@ -102,6 +109,35 @@ static void count_process(void)
     atomic_store(&calls, (atomic_fetch_add(&shared->processes, 1) + 1) << 32);
 }
 
+static void open_streams(void)
+{
+    static const char *const names[] = {"/dev/null", "stdout", "stderr"};
+    for (int i = 0; i < 3; i++) {
+        close(i);
+        open(names[i], O_RDWR | O_CREAT | O_TRUNC, 0600);
+    }
+}
+
+/* Returns in a child process for each byte that is read, and writes the status of each. */
+static void serve(void)
+{
+    int status;
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* of helpers that outlive the program */
+    for (char order; read(STDIN_FILENO, &order, 1) == 1;) {
+        const pid_t child = fork();
+        if (child == 0) {
+            open_streams();
+            return;
+        }
+        int ended_with;
+        for (pid_t ended; (ended = wait(&ended_with)) > 0;)
+            if (ended == child)
+                status = ended_with;
+        write(STDOUT_FILENO, &status, sizeof status);
+    }
+    _exit(0);
+}
+
 __attribute__((constructor)) static void start(void)
 {
     const char *file = getenv("FAIL_FILE");
@@ -117,8 +153,9 @@ __attribute__((constructor)) static void start(void)
     syscall(SYS_close, descriptor);
     if (map != MAP_FAILED) {
         shared = map;
-        count_process();
+        unsetenv("FAIL_FILE");
         pthread_atfork(NULL, NULL, count_process);
+        serve();
     }
     inside = false;
 }
@@ -139,7 +176,7 @@ static uint64_t hash_stack(uint64_t offsets[KEPT])
     return offsets[0] ? hash : 0;
 }
 
-static void remember(uint64_t point, const uint64_t offsets[KEPT])
+static void remember(uint64_t point, uint64_t depth, const uint64_t offsets[KEPT])
 {
     for (unsigned tries = 0, i = point % SLOTS; tries < SLOTS; tries++, i = (i + 1) % SLOTS) {
         uint64_t none = 0;
@@ -147,25 +184,29 @@ static void remember(uint64_t point, const uint64_t offsets[KEPT])
             return;
         if (!atomic_compare_exchange_strong(&shared->slots[i].point, &none, point))
             continue;
+        shared->slots[i].depth = depth;
         memcpy(shared->slots[i].frames, offsets, sizeof shared->slots[i].frames);
         return;
     }
 }
 
-/* What happens to a call of this kind: 0, or an action. */
+/* Returns the action if a call of this kind fails, or 0. */
 static int action(enum kind kind)
 {
     if (!shared || !kind || shared->kind != kind || inside)
         return 0;
     inside = true;
-    uint64_t offsets[KEPT] = {0};
+    uint64_t offsets[KEPT] = {0}, hash = 0;
     const bool by_stack = kind == MEMORY, all = !shared->point;
-    const uint64_t hash = by_stack || all ? hash_stack(offsets) : 1;
+    /* Finding the frames takes long. Stacks of threads begin at a page. */
+    const uint64_t depth = (uintptr_t)__builtin_frame_address(0) % 4096;
+    if (all || (by_stack && depth == shared->depth))
+        hash = hash_stack(offsets);
     const uint64_t point = by_stack ? hash : atomic_fetch_add(&calls, 1) + 1;
-    bool fails = hash && atomic_load(&failing);
-    if (hash && all) {
-        remember(point, offsets);
-    } else if (!fails && hash && point == shared->point) {
+    bool fails = atomic_load(&failing);
+    if (all && hash) {
+        remember(point, depth, offsets);
+    } else if (!fails && !all && point == shared->point) {
         /* Once, or from now on. */
         fails = shared->later ? !atomic_exchange(&failing, true) : !atomic_load(&shared->fired);
     }
