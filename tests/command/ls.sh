@@ -79,6 +79,8 @@ expect "a link to a directory" 0 - ls "$plain" /docs/symbolic-link
 holds "a link to a directory lists the directory" out_is "$("$PROGRAM" ls "$plain" /source)"
 expect "the link itself" 0 - ls -l "$plain" /docs/symbolic-link
 holds "ls -l of a link prints the link" out_has '^lrwx.* /docs/symbolic-link -> \.\./source$'
+expect "with its type" 0 - ls -F "$plain" /docs/symbolic-link
+is "ls -F of a link prints the link" "$(cat "$WORK/out")" /docs/symbolic-link@
 expect "through the link" 0 - ls -l "$plain" /docs/symbolic-link/
 holds "ls -l of a link with a slash lists the directory" out_has '^total '
 expect "a link to nowhere" 0 - ls "$plain" /collisions/hash-30807ce4-name

@@ -249,10 +249,10 @@ static struct bw_error *find_operands(struct lister *ls, const char *const *name
         struct bw_place place, target;
         struct bw_error *error =
             bw_lookup(paths->format.session.fs, paths->from, names[i], false, &place);
-        /* As in ls, a symbolic link is followed if it leads to a directory, except with -d or long
-         * lines, which describe the link itself. */
+        /* As in ls, a symbolic link is followed if it leads to a directory, except with -d, -F or
+         * long lines, which describe the link itself. */
         if (!error && place.type == BW_FILE_SYMLINK && !ls->options->lines &&
-            !ls->options->itself) {
+            !ls->options->itself && !ls->options->classify) {
             BW_AUTO_ERROR struct bw_error *broken =
                 bw_lookup(paths->format.session.fs, paths->from, names[i], true, &target);
             if (!broken && target.type == BW_FILE_DIRECTORY)
