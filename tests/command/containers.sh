@@ -26,27 +26,6 @@ wrap() {
     [ "$answer" = done ] || exit 1
 }
 
-# disk TARGET IMAGE...: makes a disk with a partition for each image.
-disk() {
-    python3 - "$@" << 'END'
-import os, struct, sys
-target, *images = sys.argv[1:]
-table, start = bytearray(512), 1 << 20
-with open(target, "wb") as disk:
-    for number, name in enumerate(images):
-        length = os.path.getsize(name)
-        table[450 + 16 * number] = 0x83
-        struct.pack_into("<II", table, 454 + 16 * number, start // 512, length // 512)
-        disk.truncate(start + length)
-        os.system(f"dd if={name} of={target} bs=64K seek={start >> 16} conv=notrunc,sparse "
-                  "status=none")
-        start += -(-length // (1 << 20)) << 20
-    table[510:] = b"\x55\xaa"
-    disk.seek(0)
-    disk.write(table)
-END
-}
-
 # same DESCRIPTION MESSAGE ARGUMENTS...: the files and their hashes are those of the bare image.
 same() {
     local what=$1 message=$2

@@ -102,25 +102,6 @@ row '[len(row["image_paths"]) for row in rows] == [2, 2]'
 row 'rows[1]["original_device"] == "raid1-2.1"'
 
 # A disk: all its partitions. A btrfs of two devices on two disks.
-disk() { # disk TARGET IMAGE...: makes a disk with a partition for each image.
-    python3 - "$@" << 'END'
-import os, struct, sys
-target, *images = sys.argv[1:]
-table, start = bytearray(512), 1 << 20
-with open(target, "wb") as disk:
-    for number, name in enumerate(images):
-        length = os.path.getsize(name)
-        table[450 + 16 * number] = 0x83
-        struct.pack_into("<II", table, 454 + 16 * number, start // 512, length // 512)
-        disk.truncate(start + length)
-        os.system(f"dd if={name} of={target} bs=64K seek={start >> 16} conv=notrunc,sparse "
-                  "status=none")
-        start += -(-length // (1 << 20)) << 20
-    table[510:] = b"\x55\xaa"
-    disk.seek(0)
-    disk.write(table)
-END
-}
 zstd -q -d "$ROOT/tests/data/containers/l2.img.zst" -o luks
 printf secret > key
 disk one plain.1 raid1-2.1 luks nothing

@@ -10,6 +10,19 @@
 #include "ondisk/chunk.h"
 #include "support/walk_helpers.h"
 
+/** Numbers as containers store them. */
+static inline void put_le32(uint8_t *at, uint32_t value)
+{
+    const bw_le32 raw = bw_put32(value);
+    memcpy(at, &raw, sizeof raw);
+}
+
+static inline void put_le64(uint8_t *at, uint64_t value)
+{
+    const bw_le64 raw = bw_put64(value);
+    memcpy(at, &raw, sizeof raw);
+}
+
 enum { FAKE_COPIES = 4, FAKE_READS = 1024, FAKE_HINTS = 256 };
 
 struct fake_read {

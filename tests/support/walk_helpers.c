@@ -274,6 +274,19 @@ static void make_files(struct iw_image *image, uint64_t subvolume, uint64_t dire
     }
 }
 
+void fill_depths(struct iw_image *image, unsigned depths, unsigned files)
+{
+    uint64_t directory = TOP;
+    for (unsigned depth = 0; depth < depths; depth++) {
+        for (unsigned i = 0; i < files; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "file %u-%u", depth, i);
+            iw_file(image, FS, directory, name);
+        }
+        directory = iw_directory(image, FS, directory, "directory");
+    }
+}
+
 void fill_sample(struct iw_image *image)
 {
     uint64_t low = iw_directory(image, FS, TOP, "low");

@@ -117,6 +117,10 @@ void check_walk_of(const struct iw_image *image, const char *const *paths, size_
 /** The same with all devices that were not removed. */
 void check_walk(const struct iw_image *image, struct report_log *log);
 
+/** Adds directories, each inside of the one before, with so many files in the top directory and in
+ * all but the last of them. */
+void fill_depths(struct iw_image *image, unsigned depths, unsigned files);
+
 /** Files, directories, links, a moved directory, subvolumes, snapshots, a deleted subvolume. */
 void fill_sample(struct iw_image *image);
 /** An image with that content, written to memory. */

@@ -238,8 +238,7 @@ static void test_escape(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct bw_buffer buffer = {0};
         bw_escape_append(&buffer, cases[i].raw, strlen(cases[i].raw));
-        bw_buffer_append_byte(&buffer, '\0');
-        assert_string_equal(buffer.data, cases[i].escaped);
+        assert_string_equal(bw_buffer_text(&buffer), cases[i].escaped);
         bw_buffer_free(&buffer);
     }
 }

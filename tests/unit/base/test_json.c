@@ -15,9 +15,7 @@ static struct bw_json start(bool indent)
 
 static void expect_text(const char *expected)
 {
-    bw_buffer_append_byte(&text, '\0');
-    assert_false(text.failed);
-    assert_string_equal(text.data, expected);
+    assert_string_equal(bw_buffer_text(&text), expected);
     bw_buffer_free(&text);
 }
 

@@ -18,8 +18,7 @@ static void check_tokens(const char *text, const char *expected)
         bw_buffer_append_byte(&tokens, '|');
     }
     assert_false(bw_json_scan_next(&scan));
-    bw_buffer_append_byte(&tokens, '\0');
-    assert_string_equal(tokens.data, expected);
+    assert_string_equal(bw_buffer_text(&tokens), expected);
     bw_buffer_free(&tokens);
     bw_json_scan_free(&scan);
 }

@@ -15,8 +15,7 @@ static void contains(const struct bw_range_set *ranges, const char *wanted)
         const bool contained = bw_range_set_has(ranges, at, &next);
         bw_buffer_format(&text, "%c%u", contained ? '+' : '-', (unsigned)next);
     }
-    bw_buffer_append_byte(&text, '\0');
-    assert_string_equal(text.data, wanted);
+    assert_string_equal(bw_buffer_text(&text), wanted);
 }
 
 static void test_join(void **state)

@@ -11,8 +11,7 @@
 
 static void expect_text(struct bw_buffer *text, const char *expected)
 {
-    bw_buffer_append_byte(text, '\0');
-    assert_string_equal(text->data, expected);
+    assert_string_equal(bw_buffer_text(text), expected);
     text->length = 0;
 }
 

@@ -11,9 +11,7 @@ static void expect_time(const char *name, struct timespec time, const char *want
     assert_true(bw_time_style_parse(name, &style));
     style.now = 1700000000;
     bw_time_style_append(&style, &time, &text);
-    bw_buffer_append_byte(&text, '\0');
-    assert_false(text.failed);
-    assert_string_equal(text.data, want);
+    assert_string_equal(bw_buffer_text(&text), want);
     bw_buffer_free(&text);
 }
 

@@ -79,8 +79,7 @@ static void free_bed(struct bed *bed)
 
 static void expect_text(struct bed *bed, const char *expected)
 {
-    bw_buffer_append_byte(&bed->text, 0);
-    assert_string_equal(bed->text.data, expected);
+    assert_string_equal(bw_buffer_text(&bed->text), expected);
     bed->text.length = 0;
 }
 

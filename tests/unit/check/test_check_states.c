@@ -34,8 +34,7 @@ static void expect(struct iw_image *image, const char *findings)
     bw_check_summary_free(summary);
     bw_fs_close(fs);
     report_log_free(&log);
-    bw_buffer_append_byte(&text, 0);
-    assert_string_equal(text.data, findings);
+    assert_string_equal(bw_buffer_text(&text), findings);
     iw_destroy(image);
 }
 

@@ -147,8 +147,7 @@ static void expect(const struct tree *tree, unsigned missing_piece, const char *
         bw_check_summary_free(summary);
         bw_fs_close(fs);
         report_log_free(&log);
-        bw_buffer_append_byte(&text, 0);
-        assert_string_equal(text.data, findings);
+        assert_string_equal(bw_buffer_text(&text), findings);
     }
     bw_baseline_free(baseline);
     iw_destroy(image);

@@ -60,8 +60,7 @@ static void expect_entries(const char *bytes, size_t length, const char *expecte
             describe(&side->entry, &text);
         expect_success(side->class->next(side));
     }
-    bw_buffer_append_byte(&text, 0);
-    assert_string_equal(text.data, expected);
+    assert_string_equal(bw_buffer_text(&text), expected);
     assert_string_equal(bw_list_ignored(list), ignored);
     side->class->close(side);
     bw_list_close(list);

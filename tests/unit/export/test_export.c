@@ -282,8 +282,7 @@ static void test_mtree(void **state)
     assert_null(bw_archive_begin(archive, &entry, &wanted));
     bw_archive_destroy(archive);
     assert_int_equal(wanted, 0);
-    bw_buffer_append_byte(&text, '\0');
-    assert_string_equal(text.data,
+    assert_string_equal(bw_buffer_text(&text),
                         "#mtree\n./a\\040b\\012\\134\\377 type=file mode=0644 uid=7 gid=0 nlink=1 "
                         "time=-1.999999999 size=3 sha256digest=00ff\n");
     bw_buffer_free(&text);
@@ -333,8 +332,7 @@ static void expect_order_with(const char *const *names, const char *expected, bo
         bw_buffer_format(&text, " %s", *names);
     }
     assert_null(bw_directory_order_end(&order));
-    bw_buffer_append_byte(&text, '\0');
-    assert_string_equal(text.data, expected);
+    assert_string_equal(bw_buffer_text(&text), expected);
     bw_buffer_free(&text);
     bw_directory_order_free(&order);
 }

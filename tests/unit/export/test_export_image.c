@@ -43,8 +43,7 @@ static void expect_feed(struct bw_fs *fs, const struct bw_walk_options *walk,
     bw_starting_points_free(&starts);
     if (missed)
         bw_buffer_format(&lines, "missed: %u\n", missed);
-    bw_buffer_append_byte(&lines, '\0');
-    assert_string_equal(lines.data, text);
+    assert_string_equal(bw_buffer_text(&lines), text);
     bw_buffer_free(&lines);
 }
 

@@ -147,8 +147,7 @@ static void test_inodes(void **state)
     expect_success(bw_lookup_number(fixture.fs, me, file, &place));
     assert_int_equal(place.type, BW_FILE_REGULAR);
     expect_success(bw_inode_names(fixture.fs, &place, append_name, &names));
-    bw_buffer_append_byte(&names, '\0');
-    assert_string_equal(names.data, "256/second 257/file 256/third ");
+    assert_string_equal(bw_buffer_text(&names), "256/second 257/file 256/third ");
     names.length = 0;
     expect_error(bw_inode_names(fixture.fs, &place, refuse_name, NULL), BW_ERROR_USAGE, "refused");
 
@@ -161,8 +160,7 @@ static void test_inodes(void **state)
         if (names.length < 20)
             append_name(&names, bw_hard_links_next(others));
     }
-    bw_buffer_append_byte(&names, '\0');
-    assert_string_equal(names.data, "256/second 256/second 257/file 256/third ");
+    assert_string_equal(bw_buffer_text(&names), "256/second 256/second 257/file 256/third ");
     assert_null(bw_hard_links_next(links));
     expect_success(bw_hard_links_close(links));
     expect_success(bw_hard_links_close(others));
@@ -255,9 +253,8 @@ static void test_visitor(void **state)
     options.visit_inodes = true;
     options.types = BW_WALK_DIRECTORIES;
     expect_success(bw_walk(fixture.fs, &options, NULL));
-    bw_buffer_append_byte(&text, '\0');
-    assert_string_equal(text.data, "5:257:/one:name\n256:257:/sub/two:name\n"
-                                   "5:256:/:inode\n256:256:/sub:inode\n");
+    assert_string_equal(bw_buffer_text(&text), "5:257:/one:name\n256:257:/sub/two:name\n"
+                                               "5:256:/:inode\n256:256:/sub:inode\n");
     options.visit = NULL;
     expect_error(bw_walk(fixture.fs, &options, NULL), BW_ERROR_USAGE, "consumer or a visitor");
     bw_buffer_free(&text);

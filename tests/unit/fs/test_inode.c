@@ -103,8 +103,7 @@ static void expect_names(struct fixture *fixture, const struct bw_place *directo
 {
     struct bw_buffer names = {0};
     read_directory(fixture->fs, directory, append_name, &names);
-    bw_buffer_append_byte(&names, '\0');
-    assert_string_equal(names.data, expected);
+    assert_string_equal(bw_buffer_text(&names), expected);
     bw_buffer_free(&names);
 }
 
@@ -266,8 +265,7 @@ static void test_hard_links(void **state)
         bw_buffer_append_byte(&names, ' ');
     }
     expect_success(bw_hard_links_close(links));
-    bw_buffer_append_byte(&names, '\0');
-    assert_string_equal(names.data, "/first /second d/third ");
+    assert_string_equal(bw_buffer_text(&names), "/first /second d/third ");
     bw_buffer_free(&names);
     close_fixture(&fixture);
 }
@@ -304,15 +302,13 @@ static void test_xattrs(void **state)
     expect_success(bw_inode_xattrs(fixture.fs,
                                    &(struct bw_place){.subvolume = fixture.top, .inode = file},
                                    append_xattr, &text));
-    bw_buffer_append_byte(&text, '\0');
-    assert_string_equal(text.data, "081763fa5c=one;fff22fd34c=;");
+    assert_string_equal(bw_buffer_text(&text), "081763fa5c=one;fff22fd34c=;");
     assert_int_equal(fixture.log.counts[BW_DAMAGE], 0);
     text.length = 0;
     expect_success(bw_inode_xattrs(fixture.fs,
                                    &(struct bw_place){.subvolume = fixture.top, .inode = other},
                                    append_xattr, &text));
-    bw_buffer_append_byte(&text, '\0');
-    assert_string_equal(text.data, "user.a=whole;");
+    assert_string_equal(bw_buffer_text(&text), "user.a=whole;");
     assert_int_equal(report_log_count(&fixture.log, "attribute is cut off"), 1);
     text.length = 0;
     expect_success(bw_inode_xattrs(fixture.fs,
@@ -447,11 +443,11 @@ static void test_flag_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inodes),       cmocka_unit_test(test_lost_inodes),
-        cmocka_unit_test(test_directory),    cmocka_unit_test(test_lost_index),
-        cmocka_unit_test(test_symlinks),     cmocka_unit_test(test_hard_links),
-        cmocka_unit_test(test_xattrs),       cmocka_unit_test(test_extent_count),
-        cmocka_unit_test(test_acls),         cmocka_unit_test(test_filled_acls),
+        cmocka_unit_test(test_inodes),     cmocka_unit_test(test_lost_inodes),
+        cmocka_unit_test(test_directory),  cmocka_unit_test(test_lost_index),
+        cmocka_unit_test(test_symlinks),   cmocka_unit_test(test_hard_links),
+        cmocka_unit_test(test_xattrs),     cmocka_unit_test(test_extent_count),
+        cmocka_unit_test(test_acls),       cmocka_unit_test(test_filled_acls),
         cmocka_unit_test(test_flag_names),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);

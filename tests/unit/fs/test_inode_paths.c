@@ -44,8 +44,7 @@ static void expect_names(struct bw_inode_paths *paths, uint64_t inode, const cha
 {
     struct bw_buffer text = {0};
     append_paths(&text, paths, inode);
-    bw_buffer_append_byte(&text, '\0');
-    assert_string_equal(text.data, wanted);
+    assert_string_equal(bw_buffer_text(&text), wanted);
     bw_buffer_free(&text);
 }
 

@@ -49,8 +49,7 @@ static void expect_graph(const char *expected)
         if (layer->children.count)
             bw_buffer_append_byte(&text, ')');
     }
-    bw_buffer_append_byte(&text, '\0');
-    assert_string_equal(text.data, expected);
+    assert_string_equal(bw_buffer_text(&text), expected);
     bw_buffer_free(&text);
 }
 

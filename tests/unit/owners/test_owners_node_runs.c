@@ -68,8 +68,7 @@ static void end(struct bench *bench, struct bw_node_runs *runs, const char *told
 {
     bw_node_runs_end(runs);
     bw_node_runs_end(runs); /* nothing is reported twice */
-    bw_buffer_append_byte(&bench->told, '\0');
-    assert_string_equal(bench->told.data, told);
+    assert_string_equal(bw_buffer_text(&bench->told), told);
     bw_node_runs_destroy(runs);
     bw_buffer_free(&bench->told);
     bw_root_sets_free(&bench->sets);

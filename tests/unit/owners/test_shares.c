@@ -55,8 +55,8 @@ static void test_groups_of_snapshots(void **state)
     expect_success(open_image(image, NULL, &fs));
     expect_success(bw_shares_open(fs, &options, &shares));
     expect_success(bw_shares_sets(shares, take, &text));
-    bw_buffer_append_byte(&text, '\0');
-    assert_string_equal(text.data, "16: 256-457\n1: 256-256 258-357\n1: 257-257 358-457\n");
+    assert_string_equal(bw_buffer_text(&text),
+                        "16: 256-457\n1: 256-256 258-357\n1: 257-257 358-457\n");
     for (uint64_t id = SOURCE; id < FIRST + 2 * GROUP; id++)
         assert_int_equal(bw_shares_subvolume(shares, id)->exclusive, NODESIZE);
     bw_buffer_free(&text);

@@ -31,8 +31,7 @@ static void print(struct bw_printer *printer, const struct bw_item *item)
 static void expect_text(struct bw_printer *printer, const struct bw_item *item, const char *text)
 {
     print(printer, item);
-    bw_buffer_append_byte(&printer->text, '\0');
-    assert_string_equal(printer->text.data, text);
+    assert_string_equal(bw_buffer_text(&printer->text), text);
 }
 
 static void expect(const struct bw_key key, const void *data, uint32_t size, const char *text,

@@ -21,8 +21,7 @@ static void expect_text(const char *expected)
 {
     assert_false(text.failed);
     assert_int_equal(text.length, strlen(expected));
-    bw_buffer_append_byte(&text, '\0');
-    assert_string_equal(text.data, expected);
+    assert_string_equal(bw_buffer_text(&text), expected);
     bw_buffer_free(&text);
 }
 

@@ -35,8 +35,7 @@ static void send(const struct bw_rows_options *options, unsigned count, const ch
     expect_success(bw_rows_end(&stream));
     bw_rows_destroy(rows);
     assert_false(sent.failed);
-    bw_buffer_append_byte(&sent, '\0');
-    assert_string_equal(sent.data, expected);
+    assert_string_equal(bw_buffer_text(&sent), expected);
     bw_buffer_free(&sent);
 }
 

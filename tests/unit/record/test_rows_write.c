@@ -23,8 +23,7 @@ static void check(const char *record, const struct bw_rows_options *options, con
     expect_success(bw_rows_end(&stream));
     bw_rows_destroy(rows);
     assert_false(sent.failed);
-    bw_buffer_append_byte(&sent, '\0');
-    assert_string_equal(sent.data, expected);
+    assert_string_equal(bw_buffer_text(&sent), expected);
     bw_buffer_free(&sent);
 }
 

@@ -12,15 +12,7 @@ static struct iw_image *make_image(bool with_snapshot)
 {
     struct iw_image *image =
         iw_create(&(struct iw_options){.items_per_leaf = 7, .pointers_per_node = 3});
-    uint64_t directory = TOP;
-    for (unsigned depth = 0; depth < 6; depth++) {
-        for (unsigned i = 0; i < 9; i++) {
-            char name[32];
-            snprintf(name, sizeof name, "file %u-%u", depth, i);
-            iw_file(image, FS, directory, name);
-        }
-        directory = iw_directory(image, FS, directory, "directory");
-    }
+    fill_depths(image, 6, 9);
     if (with_snapshot) {
         iw_snapshot(image, 256, FS, FS, TOP, "snapshot", 0);
         iw_file(image, 256, TOP, "only in the snapshot");

@@ -292,8 +292,7 @@ static void expect_ways(const struct iw_image *image, const struct graph_changes
     expect_success(result.error);
     walk_result_free(&result);
     bw_fs_close(fs);
-    bw_buffer_append_byte(&text, '\0');
-    assert_string_equal(text.data, expected);
+    assert_string_equal(bw_buffer_text(&text), expected);
     bw_buffer_free(&text);
 }
 

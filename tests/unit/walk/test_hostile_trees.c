@@ -197,15 +197,7 @@ static struct iw_image *make_image(void)
 {
     struct iw_image *image = iw_create(
         &(struct iw_options){.nodesize = NODESIZE, .items_per_leaf = 9, .pointers_per_node = 4});
-    uint64_t directory = TOP;
-    for (unsigned depth = 0; depth < 5; depth++) {
-        for (unsigned i = 0; i < 10; i++) {
-            char name[32];
-            snprintf(name, sizeof name, "file %u-%u", depth, i);
-            iw_file(image, FS, directory, name);
-        }
-        directory = iw_directory(image, FS, directory, "directory");
-    }
+    fill_depths(image, 5, 10);
     iw_snapshot(image, 256, FS, FS, TOP, "snapshot", 0);
     iw_write_memory(image);
     return image;

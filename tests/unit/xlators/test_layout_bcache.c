@@ -13,12 +13,6 @@ struct bench {
     struct bw_xlator *below, *top;
 };
 
-static void put_64(uint8_t *at, uint64_t value)
-{
-    const bw_le64 raw = bw_put64(value);
-    memcpy(at, &raw, sizeof raw);
-}
-
 /* By division of polynomials, one bit after the other. */
 static void seal(uint8_t *superblock)
 {
@@ -27,7 +21,7 @@ static void seal(uint8_t *superblock)
         const uint64_t carry = crc >> 63 ^ (superblock[bit / 8] >> (7 - bit % 8) & 1);
         crc = crc << 1 ^ (carry ? UINT64_C(0x42f0e1eba9ea3693) : 0);
     }
-    put_64(superblock, ~crc);
+    put_le64(superblock, ~crc);
 }
 
 static struct bench *make_bench(void)
@@ -81,9 +75,9 @@ static void test_versions(void **state)
     uint8_t *superblock = bench->bytes + PLACE;
     (void)state;
     check_contents(bench, 8192);
-    put_64(superblock + 184, 64);
+    put_le64(superblock + 184, 64);
     for (unsigned version = 4; version <= 6; version += 2) {
-        put_64(superblock + 16, version);
+        put_le64(superblock + 16, version);
         seal(superblock);
         check_contents(bench, 64 * 512);
     }
@@ -103,21 +97,21 @@ static void test_refusals(void **state)
     uint8_t *superblock = bench->bytes + PLACE;
     (void)state;
     for (unsigned version = 0; version < 6; version += version == 0 ? 3 : 2) {
-        put_64(superblock + 16, version);
+        put_le64(superblock + 16, version);
         refuse(bench, BW_ERROR_NOT_BTRFS, "a caching device of bcache");
     }
-    put_64(superblock + 16, 9);
+    put_le64(superblock + 16, 9);
     refuse(bench, BW_ERROR_UNSUPPORTED, "a bcache device of version 9");
-    put_64(superblock + 16, 4);
+    put_le64(superblock + 16, 4);
     refuse(bench, BW_ERROR_CORRUPT, "begin at sector 0 of 2048");
-    put_64(superblock + 184, UINT64_MAX);
+    put_le64(superblock + 184, UINT64_MAX);
     refuse(bench, BW_ERROR_CORRUPT, "begin at sector 18446744073709551615 of 2048");
     superblock[0] ^= 1;
     expect_error(open_bench(bench, SIZE), BW_ERROR_NOT_FOUND, "no superblock of bcache");
     close_bench(bench);
     expect_error(open_bench(bench, 5000), BW_ERROR_NOT_FOUND, "no superblock of bcache");
     close_bench(bench);
-    put_64(superblock + 200, UINT64_MAX); /* the number of keys, whose end the checksum covers */
+    put_le64(superblock + 200, UINT64_MAX); /* the number of keys, whose end the checksum covers */
     refuse(bench, BW_ERROR_NOT_FOUND, "no superblock of bcache");
     free(bench);
 }
@@ -126,10 +120,10 @@ static void test_states(void **state)
 {
     struct bench *bench = make_bench();
     (void)state;
-    put_64(bench->bytes + PLACE + 104, UINT64_C(1) << 61 | 1);
+    put_le64(bench->bytes + PLACE + 104, UINT64_C(1) << 61 | 1);
     seal(bench->bytes + PLACE);
     check_contents(bench, 8192);
-    put_64(bench->bytes + PLACE + 104, UINT64_C(2) << 61 | 1);
+    put_le64(bench->bytes + PLACE + 104, UINT64_C(2) << 61 | 1);
     seal(bench->bytes + PLACE);
     struct bw_error *error = open_bench(bench, SIZE);
     assert_string_equal(error->advice, "`offset 8192` reads what the backing device has");
@@ -138,7 +132,7 @@ static void test_states(void **state)
         "the newest data are in the bcache cache set e75f58a8-3306-4dc0-b500-d3aa6dee34c3, "
         "which is not read: let the kernel write them back first");
     close_bench(bench);
-    put_64(bench->bytes + PLACE + 104, UINT64_C(3) << 61);
+    put_le64(bench->bytes + PLACE + 104, UINT64_C(3) << 61);
     seal(bench->bytes + PLACE);
     expect_success(open_bench(bench, SIZE));
     assert_int_equal(report_log_count(&bench->log, "was used without its cache"), 1);

@@ -25,18 +25,6 @@ struct bench {
     struct bw_xlator *members[MEMBERS], *top;
 };
 
-static void put_32(uint8_t *at, uint32_t value)
-{
-    const bw_le32 raw = bw_put32(value);
-    memcpy(at, &raw, sizeof raw);
-}
-
-static void put_64(uint8_t *at, uint64_t value)
-{
-    const bw_le64 raw = bw_put64(value);
-    memcpy(at, &raw, sizeof raw);
-}
-
 static uint32_t checksum_of(const void *bytes, size_t length)
 {
     return ~(uint32_t)crc32(~UINT32_C(0xf597a6cf) & UINT32_MAX, bytes, (uInt)length);
@@ -46,15 +34,15 @@ static void put_label(uint8_t *bytes, char letter, size_t ring)
 {
     uint8_t *label = bytes + 512, *at = label + 32;
     memcpy(label, "LABELONE", 8);
-    put_64(label + 8, 1);
-    put_32(label + 20, 32);
+    put_le64(label + 8, 1);
+    put_le32(label + 20, 32);
     memcpy(label + 24, "LVM2 001", 8);
     memset(at, letter, 32);
-    put_64(at + 32, SIZE);
-    put_64(at + 40, FIRST); /* the only area with data; the list ends with zeros */
-    put_64(at + 72, AREA);
-    put_64(at + 80, ring);
-    put_32(label + 16, checksum_of(label + 20, 492));
+    put_le64(at + 32, SIZE);
+    put_le64(at + 40, FIRST); /* the only area with data; the list ends with zeros */
+    put_le64(at + 72, AREA);
+    put_le64(at + 80, ring);
+    put_le32(label + 16, checksum_of(label + 20, 492));
 }
 
 /* The text begins near the end of the ring, and continues at its beginning. */
@@ -63,13 +51,13 @@ static void put_text_in(uint8_t *bytes, size_t ring, const char *text)
     uint8_t *area = bytes + AREA;
     const size_t length = strlen(text) + 1, first = length / 2, offset = ring - first;
     memcpy(area + 4, " LVM2 x[5A%r0N*>", 16);
-    put_32(area + 20, 1);
-    put_64(area + 24, AREA);
-    put_64(area + 32, ring);
-    put_64(area + 40, offset);
-    put_64(area + 48, length);
-    put_32(area + 56, checksum_of(text, length));
-    put_32(area, checksum_of(area + 4, 508));
+    put_le32(area + 20, 1);
+    put_le64(area + 24, AREA);
+    put_le64(area + 32, ring);
+    put_le64(area + 40, offset);
+    put_le64(area + 48, length);
+    put_le32(area + 56, checksum_of(text, length));
+    put_le32(area, checksum_of(area + 4, 508));
     memcpy(area + offset, text, first);
     memcpy(area + 512, text + first, length - first);
 }
@@ -238,10 +226,10 @@ static void put_state(struct bench *bench, size_t device, uint64_t events, uint6
                       uint64_t recovered)
 {
     uint8_t *state = bench->bytes[device] + FIRST + 7 * EXTENT;
-    put_32(state, 0x64526d44);
-    put_64(state + 16, events);
-    put_64(state + 24, failed);
-    put_64(state + 32, recovered);
+    put_le32(state, 0x64526d44);
+    put_le64(state + 16, events);
+    put_le64(state + 24, failed);
+    put_le64(state + 32, recovered);
 }
 
 /* A leg of RAID1 that was missing for a while is not read until it is rebuilt. */

@@ -26,18 +26,6 @@ struct bench {
     struct bw_xlator *members[MEMBERS], *top;
 };
 
-static void put_32(uint8_t *at, uint32_t value)
-{
-    const bw_le32 raw = bw_put32(value);
-    memcpy(at, &raw, sizeof raw);
-}
-
-static void put_64(uint8_t *at, uint64_t value)
-{
-    const bw_le64 raw = bw_put64(value);
-    memcpy(at, &raw, sizeof raw);
-}
-
 static uint32_t get_32(const uint8_t *at)
 {
     bw_le32 raw;
@@ -49,10 +37,10 @@ static uint32_t get_32(const uint8_t *at)
 static void seal(uint8_t *block)
 {
     uint64_t sum = 0;
-    put_32(block + 216, 0);
+    put_le32(block + 216, 0);
     for (size_t at = 0; at < 256 + 8; at += 4)
         sum += get_32(block + at);
-    put_32(block + 216, (uint32_t)((sum & UINT32_MAX) + (sum >> 32)));
+    put_le32(block + 216, (uint32_t)((sum & UINT32_MAX) + (sum >> 32)));
 }
 
 /* Superblocks of version 1.2. */
@@ -60,21 +48,21 @@ static void put_superblock(struct bench *bench, uint32_t number, int level, uint
                            uint32_t count)
 {
     uint8_t *block = bench->bytes[number] + SUPERBLOCK;
-    put_32(block, 0xa92b4efc);
-    put_32(block + 4, 1);
+    put_le32(block, 0xa92b4efc);
+    put_le32(block + 4, 1);
     memcpy(block + 16, "the id of it all", 16);
     strcpy((char *)block + 32, "host:7");
-    put_32(block + 72, (uint32_t)level);
-    put_32(block + 76, layout);
-    put_64(block + 80, (SIZE - BEGIN) / 512);
-    put_32(block + 88, level == 1 ? 0 : CHUNK / 512);
-    put_32(block + 92, count);
-    put_64(block + 128, BEGIN / 512);
-    put_64(block + 136, (SIZE - BEGIN) / 512);
-    put_64(block + 144, SUPERBLOCK / 512);
-    put_32(block + 160, number);
-    put_64(block + 200, 10);
-    put_32(block + 220, 4);
+    put_le32(block + 72, (uint32_t)level);
+    put_le32(block + 76, layout);
+    put_le64(block + 80, (SIZE - BEGIN) / 512);
+    put_le32(block + 88, level == 1 ? 0 : CHUNK / 512);
+    put_le32(block + 92, count);
+    put_le64(block + 128, BEGIN / 512);
+    put_le64(block + 136, (SIZE - BEGIN) / 512);
+    put_le64(block + 144, SUPERBLOCK / 512);
+    put_le32(block + 160, number);
+    put_le64(block + 200, 10);
+    put_le32(block + 220, 4);
     for (uint32_t i = 0; i < 4; i++) {
         block[256 + 2 * i] = i < count ? (uint8_t)i : 0xff;
         block[257 + 2 * i] = i < count ? 0 : 0xff;
@@ -200,7 +188,7 @@ static void test_late_member(void **state)
     (void)state;
     struct bench *bench = make_raid1();
     memset(bench->bytes[0] + BEGIN, 0xee, SIZE - BEGIN);
-    put_64(bench->bytes[0] + SUPERBLOCK + 200, 8);
+    put_le64(bench->bytes[0] + SUPERBLOCK + 200, 8);
     seal(bench->bytes[0] + SUPERBLOCK);
     expect_success(open_bench(bench, 3));
     check_contents(bench, SIZE - BEGIN);
@@ -215,8 +203,8 @@ static void test_recovering_member(void **state)
     struct bench *bench = make_raid1();
     uint8_t *block = bench->bytes[0] + SUPERBLOCK;
     memset(bench->bytes[0] + BEGIN + CHUNK, 0xee, SIZE - BEGIN - CHUNK);
-    put_32(block + 8, 2);
-    put_64(block + 152, CHUNK / 512);
+    put_le32(block + 8, 2);
+    put_le64(block + 152, CHUNK / 512);
     seal(block);
     expect_success(open_bench(bench, 3));
     check_contents(bench, SIZE - BEGIN);
@@ -229,12 +217,12 @@ static void put_bad_blocks(struct bench *bench, uint32_t number, const uint64_t 
                            size_t count)
 {
     uint8_t *block = bench->bytes[number] + SUPERBLOCK, *list = block + 4096;
-    put_32(block + 8, 8);
+    put_le32(block + 8, 8);
     block[186] = 8;
-    put_32(block + 188, 8);
+    put_le32(block + 188, 8);
     memset(list, 0xff, 4096);
     for (size_t i = 0; i < count; i++) {
-        put_64(list + 8 * i, (BEGIN / 512 + ranges[i][0]) << 10 | ranges[i][1]);
+        put_le64(list + 8 * i, (BEGIN / 512 + ranges[i][0]) << 10 | ranges[i][1]);
         memset(bench->bytes[number] + BEGIN + ranges[i][0] * 512, 0xee, ranges[i][1] * 512);
     }
     seal(block);
@@ -259,7 +247,7 @@ static void test_bad_blocks(void **state)
     expect_error(read_range(benches[0]->top, 4095, &byte, 1), BW_ERROR_MISSING_DEVICE, "suffice");
     expect_success(read_range(benches[0]->top, 4096, &byte, 1));
     close_bench(benches[0]);
-    put_32(benches[0]->bytes[0] + SUPERBLOCK + 188, UINT32_MAX - 50);
+    put_le32(benches[0]->bytes[0] + SUPERBLOCK + 188, UINT32_MAX - 50);
     seal(benches[0]->bytes[0] + SUPERBLOCK);
     expect_success(open_bench(benches[0], 3));
     assert_int_equal(
@@ -277,7 +265,7 @@ static void test_failed_member(void **state)
     (void)state;
     struct bench *bench = make_raid1();
     memset(bench->bytes[0] + BEGIN, 0xee, SIZE - BEGIN);
-    put_64(bench->bytes[0] + SUPERBLOCK + 200, 9);
+    put_le64(bench->bytes[0] + SUPERBLOCK + 200, 9);
     seal(bench->bytes[0] + SUPERBLOCK);
     memset(bench->bytes[1] + SUPERBLOCK + 256, 0xff, 2);
     seal(bench->bytes[1] + SUPERBLOCK);
@@ -296,8 +284,8 @@ static void test_replacement(void **state)
     uint8_t *block = bench->bytes[2] + SUPERBLOCK;
     memcpy(bench->bytes[2], bench->bytes[0], BEGIN + CHUNK);
     put_superblock(bench, 2, 1, 0, 2);
-    put_32(block + 8, 0x12);
-    put_64(block + 152, CHUNK / 512);
+    put_le32(block + 8, 0x12);
+    put_le64(block + 152, CHUNK / 512);
     for (uint32_t i = 0; i < 3; i++) {
         memset(bench->bytes[i] + SUPERBLOCK + 260, 0, 2);
         seal(bench->bytes[i] + SUPERBLOCK);
@@ -323,27 +311,27 @@ static struct bench *make_journal(void)
     enum { TAIL = 4096, LEVEL = 5, SYMMETRIC = 2 };
     struct bench *bench = make_raid5();
     put_superblock(bench, 3, LEVEL, SYMMETRIC, 3);
-    put_64(bench->bytes[3] + SUPERBLOCK + 152, TAIL / 512);
+    put_le64(bench->bytes[3] + SUPERBLOCK + 152, TAIL / 512);
     for (uint32_t i = 0; i < 4; i++) {
-        put_32(bench->bytes[i] + SUPERBLOCK + 8, 1 << 9);
-        put_32(bench->bytes[i] + SUPERBLOCK + 260, UINT32_C(0xfffd0002));
+        put_le32(bench->bytes[i] + SUPERBLOCK + 8, 1 << 9);
+        put_le32(bench->bytes[i] + SUPERBLOCK + 260, UINT32_C(0xfffd0002));
         seal(bench->bytes[i] + SUPERBLOCK);
     }
     uint32_t seed = bw_crc32c(UINT32_MAX, "the id of it all", 16);
     for (uint32_t i = 0; i < 2; i++) {
         const uint64_t at = i ? 3 * TAIL + TAIL : TAIL;
         uint8_t *meta = bench->bytes[3] + BEGIN + at;
-        put_32(meta, 0x6433c509);
+        put_le32(meta, 0x6433c509);
         meta[8] = 1;
-        put_32(meta + 12, i ? 32 + 20 : 32 + 20 + 20 + 16);
-        put_64(meta + 16, 70 + i);
-        put_64(meta + 24, at / 512);
-        put_32(meta + 36, 8);
-        put_32(meta + 32 + 20, 1); /* parity */
-        put_32(meta + 36 + 20, 8);
-        put_32(meta + 32 + 40, 2); /* a flush of one stripe */
-        put_32(meta + 36 + 40, 8);
-        put_32(meta + 4, bw_crc32c(seed, meta, 4096));
+        put_le32(meta + 12, i ? 32 + 20 : 32 + 20 + 20 + 16);
+        put_le64(meta + 16, 70 + i);
+        put_le64(meta + 24, at / 512);
+        put_le32(meta + 36, 8);
+        put_le32(meta + 32 + 20, 1); /* parity */
+        put_le32(meta + 36 + 20, 8);
+        put_le32(meta + 32 + 40, 2); /* a flush of one stripe */
+        put_le32(meta + 36 + 40, 8);
+        put_le32(meta + 4, bw_crc32c(seed, meta, 4096));
     }
     return bench;
 }
@@ -361,12 +349,12 @@ static void test_journal(void **state)
     expect_success(open_bench(bench, 15));
     assert_int_equal(report_log_count(&bench->log, "has 1 blocks of data that the other"), 1);
     close_bench(bench);
-    put_64(bench->bytes[3] + SUPERBLOCK + 152, (4 << 12) / 512); /* no valid block */
+    put_le64(bench->bytes[3] + SUPERBLOCK + 152, (4 << 12) / 512); /* no valid block */
     seal(bench->bytes[3] + SUPERBLOCK);
     expect_success(open_bench(bench, 15));
     assert_int_equal(report_log_count(&bench->log, "journal"), 0);
     close_bench(bench);
-    put_64(bench->bytes[3] + SUPERBLOCK + 152, (SIZE - BEGIN) / 512 - 1); /* it is cut off */
+    put_le64(bench->bytes[3] + SUPERBLOCK + 152, (SIZE - BEGIN) / 512 - 1); /* it is cut off */
     seal(bench->bytes[3] + SUPERBLOCK);
     expect_success(open_bench(bench, 15));
     check_contents(bench, 2 * (SIZE - BEGIN));
@@ -414,7 +402,7 @@ static void test_impossible_size(void **state)
     struct bench *benches[] = {make_raid1(), make_raid5()};
     for (size_t i = 0; i < 2; i++) {
         for (uint32_t member = 0; member < 3; member++) {
-            put_64(benches[i]->bytes[member] + SUPERBLOCK + 80, UINT64_C(1) << 50);
+            put_le64(benches[i]->bytes[member] + SUPERBLOCK + 80, UINT64_C(1) << 50);
             seal(benches[i]->bytes[member] + SUPERBLOCK);
         }
         expect_success(open_bench(benches[i], i ? 7 : 3));
@@ -429,7 +417,7 @@ static void expect_refusal(size_t at, uint32_t value, enum bw_error_code code, c
 {
     struct bench *bench = make_raid5();
     for (uint32_t i = 0; i < 3; i++) {
-        put_32(bench->bytes[i] + SUPERBLOCK + at, value);
+        put_le32(bench->bytes[i] + SUPERBLOCK + at, value);
         seal(bench->bytes[i] + SUPERBLOCK);
     }
     expect_error(open_bench(bench, 7), code, message);

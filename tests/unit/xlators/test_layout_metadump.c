@@ -18,24 +18,12 @@ struct bench {
     struct bw_xlator *below, *dump;
 };
 
-static void put64(uint8_t *to, uint64_t value)
-{
-    const bw_le64 disk = bw_put64(value);
-    memcpy(to, &disk, sizeof disk);
-}
-
-static void put32(uint8_t *to, uint32_t value)
-{
-    const bw_le32 disk = bw_put32(value);
-    memcpy(to, &disk, sizeof disk);
-}
-
 static void add_cluster(struct bench *bench, uint8_t compression)
 {
     bench->cluster = (bench->end + BLOCK - 1) / BLOCK * BLOCK;
     bench->end = bench->cluster + BLOCK;
-    put64(bench->bytes + bench->cluster, UINT64_C(0xbd5c25e27295668b));
-    put64(bench->bytes + bench->cluster + 8, bench->cluster);
+    put_le64(bench->bytes + bench->cluster, UINT64_C(0xbd5c25e27295668b));
+    put_le64(bench->bytes + bench->cluster + 8, bench->cluster);
     bench->bytes[bench->cluster + 20] = compression;
 }
 
@@ -43,11 +31,11 @@ static void add_piece(struct bench *bench, uint64_t logical, const void *bytes, 
 {
     uint8_t *header = bench->bytes + bench->cluster;
     const uint32_t number = header[16];
-    put64(header + HEADER + number * ENTRY, logical);
-    put32(header + HEADER + number * ENTRY + 8, (uint32_t)length);
+    put_le64(header + HEADER + number * ENTRY, logical);
+    put_le32(header + HEADER + number * ENTRY + 8, (uint32_t)length);
     memcpy(bench->bytes + bench->end, bytes, length);
     bench->end += length;
-    put32(header + 16, number + 1);
+    put_le32(header + 16, number + 1);
 }
 
 /* A piece of equal bytes, compressed. */
@@ -195,7 +183,7 @@ static void test_long_piece(void **state)
     struct bench *bench = make_bench();
     add_cluster(bench, 1);
     add_packed(bench, 1000, 1, 2000);
-    put32(bench->bytes + HEADER + 8, STORED);
+    put_le32(bench->bytes + HEADER + 8, STORED);
     memcpy(bytes, bench->bytes, ROOM);
     bench->end = STORED + 2 * BLOCK;
     expect_success(open_dump_of(bench, bytes));

@@ -15,18 +15,6 @@ struct bench {
     struct bw_xlator *below, *top;
 };
 
-static void put_32(uint8_t *at, uint32_t value)
-{
-    const bw_le32 raw = bw_put32(value);
-    memcpy(at, &raw, sizeof raw);
-}
-
-static void put_64(uint8_t *at, uint64_t value)
-{
-    const bw_le64 raw = bw_put64(value);
-    memcpy(at, &raw, sizeof raw);
-}
-
 static uint32_t checksum_of(const void *bytes, size_t length)
 {
     return ~(uint32_t)crc32(0, bytes, (uInt)length);
@@ -57,7 +45,7 @@ static void put_blocks(uint8_t *at, unsigned strip)
 
 static void seal(uint8_t *header)
 {
-    put_32(header + 106, checksum_of(header, 106));
+    put_le32(header + 106, checksum_of(header, 106));
 }
 
 static struct bench *make_2(void)
@@ -66,16 +54,16 @@ static struct bench *make_2(void)
     uint8_t *header = bench->bytes, *map = header + 110;
     strcpy((char *)header, "partclone-image");
     memcpy(header + 30, "0002\xde\xc0", 6);
-    put_64(header + 52, BLOCKS * BLOCK);
-    put_64(header + 60, BLOCKS);
-    put_32(header + 84, BLOCK);
-    put_32(header + 96, 0x20 | 4 << 16); /* mode and size of checksums */
-    put_32(header + 100, STRIP);
+    put_le64(header + 52, BLOCKS * BLOCK);
+    put_le64(header + 60, BLOCKS);
+    put_le32(header + 84, BLOCK);
+    put_le32(header + 96, 0x20 | 4 << 16); /* mode and size of checksums */
+    put_le32(header + 100, STRIP);
     header[105] = 1;
     seal(header);
     for (unsigned i = 0; i < BLOCKS; i++)
         map[i / 8] |= (uint8_t)(is_there(i) << i % 8);
-    put_32(map + 13, checksum_of(map, 13));
+    put_le32(map + 13, checksum_of(map, 13));
     put_blocks(map + 17, STRIP);
     return bench;
 }
@@ -86,9 +74,9 @@ static struct bench *make_1(void)
     uint8_t *header = bench->bytes, *map = header + 4160;
     memcpy(header, "partclone-image", 15);
     memcpy(header + 30, "0001", 4);
-    put_32(header + 36, BLOCK);
-    put_64(header + 40, BLOCKS * BLOCK);
-    put_64(header + 48, BLOCKS);
+    put_le32(header + 36, BLOCK);
+    put_le64(header + 40, BLOCKS * BLOCK);
+    put_le64(header + 48, BLOCKS);
     for (unsigned i = 0; i < BLOCKS; i++)
         map[i] = is_there(i);
     memcpy(map + BLOCKS, "BiTmAgIc", 8);
@@ -171,9 +159,9 @@ static void test_cut_off(void **state)
 static void expect_refusal(size_t at, uint64_t value, const char *message)
 {
     struct bench *bench = make_2();
-    put_32(bench->bytes + at, (uint32_t)value);
+    put_le32(bench->bytes + at, (uint32_t)value);
     if (at == 60)
-        put_64(bench->bytes + at, value);
+        put_le64(bench->bytes + at, value);
     seal(bench->bytes);
     expect_error(open_bench(bench, SIZE), BW_ERROR_CORRUPT, message);
     close_bench(bench);

@@ -36,33 +36,21 @@ static void free_bench(struct bench *bench)
     free(bench);
 }
 
-static void put32(uint8_t *at, uint32_t value)
-{
-    bw_le32 raw = bw_put32(value);
-    memcpy(at, &raw, sizeof raw);
-}
-
-static void put64(uint8_t *at, uint64_t value)
-{
-    bw_le64 raw = bw_put64(value);
-    memcpy(at, &raw, sizeof raw);
-}
-
 /* An entry of an MBR or of the boot record of a logical partition, which becomes one by it. */
 static void put_entry(uint8_t *record, unsigned index, uint8_t type, uint32_t start, uint32_t count)
 {
     uint8_t *entry = record + 446 + 16 * (size_t)index;
     entry[4] = type;
-    put32(entry + 8, start);
-    put32(entry + 12, count);
+    put_le32(entry + 8, start);
+    put_le32(entry + 12, count);
     record[510] = 0x55;
     record[511] = 0xaa;
 }
 
 static void seal_header(uint8_t *header)
 {
-    put32(header + 16, 0);
-    put32(header + 16, (uint32_t)crc32(0, header, 92));
+    put_le32(header + 16, 0);
+    put_le32(header + 16, (uint32_t)crc32(0, header, 92));
 }
 
 static void put_header(struct bench *bench, uint32_t sector, uint64_t own, uint64_t other,
@@ -71,16 +59,16 @@ static void put_header(struct bench *bench, uint32_t sector, uint64_t own, uint6
     uint8_t *header = bench->bytes + own * sector;
     uint64_t last = SIZE / sector - 1, table = ENTRY * ENTRIES / sector;
     memcpy(header, "EFI PART", 8);
-    put32(header + 8, 0x10000);
-    put32(header + 12, 92);
-    put64(header + 24, own);
-    put64(header + 32, other);
-    put64(header + 40, 2 + table);
-    put64(header + 48, last - table - 1);
-    put64(header + 72, entries);
-    put32(header + 80, ENTRIES);
-    put32(header + 84, ENTRY);
-    put32(header + 88, (uint32_t)crc32(0, bench->bytes + entries * sector, ENTRY * ENTRIES));
+    put_le32(header + 8, 0x10000);
+    put_le32(header + 12, 92);
+    put_le64(header + 24, own);
+    put_le64(header + 32, other);
+    put_le64(header + 40, 2 + table);
+    put_le64(header + 48, last - table - 1);
+    put_le64(header + 72, entries);
+    put_le32(header + 80, ENTRIES);
+    put_le32(header + 84, ENTRY);
+    put_le32(header + 88, (uint32_t)crc32(0, bench->bytes + entries * sector, ENTRY * ENTRIES));
     seal_header(header);
 }
 
@@ -92,8 +80,8 @@ static void put_gpt(struct bench *bench, uint32_t sector)
     for (unsigned i = 0; i < 2; i++) {
         uint8_t *entry = entries + 2 * (size_t)i * ENTRY;
         memset(entry, 0x11 * (int)(i + 1), 32);
-        put64(entry + 32, (1 + i) * (1u << 20) / sector);
-        put64(entry + 40, ((1 + i) * (1u << 20) + (512 << 10)) / sector - 1);
+        put_le64(entry + 32, (1 + i) * (1u << 20) / sector);
+        put_le64(entry + 40, ((1 + i) * (1u << 20) + (512 << 10)) / sector - 1);
         for (size_t k = 0; k < 4; k++)
             entry[56 + 2 * k] = (uint8_t)(i ? "root" : "boot")[k];
     }
@@ -133,7 +121,7 @@ static void check_range(struct bench *bench, const char *wanted, uint64_t offset
     uint8_t have[4];
     expect_success(try_partition(bench, wanted, &made));
     assert_int_equal(bw_xlator_size(made), length);
-    put32(bench->bytes + offset + length - 4, 0x12345678);
+    put_le32(bench->bytes + offset + length - 4, 0x12345678);
     expect_success(read_range(made, length - 4, have, 4));
     assert_memory_equal(have, bench->bytes + offset + length - 4, 4);
     expect_error(read_range(made, length - 3, have, 4), BW_ERROR_CORRUPT, "the partition ends at");
@@ -152,7 +140,7 @@ static void test_mbr(void **state)
     (void)state;
     struct bench *bench = make_bench();
     put_mbr(bench);
-    put32(bench->bytes + 440, 0xcafe0001);
+    put_le32(bench->bytes + 440, 0xcafe0001);
     check_range(bench, "1", 8 * 512, 100 * 512);
     check_range(bench, "4", 5000 * 512, 100 * 512);
     check_range(bench, "5", 1010 * 512, 200 * 512);
@@ -261,7 +249,7 @@ static void test_endless(void **state)
     check_range(bench, "5", 1010 * 512, 200 * 512);
     put_gpt(bench, 512);
     for (uint64_t header = 512; header < SIZE; header += SIZE - 1024) {
-        put32(bench->bytes + header + 80, UINT32_MAX / ENTRY);
+        put_le32(bench->bytes + header + 80, UINT32_MAX / ENTRY);
         seal_header(bench->bytes + header);
     }
     check_refused(bench, "1", BW_ERROR_NOT_FOUND, "no partition table");
