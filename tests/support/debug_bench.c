@@ -45,9 +45,7 @@ struct bw_error *try_option(struct bw_graph *graph, const char *type, struct bw_
 {
     struct bw_xlator *made;
     const struct option_value options[] = {{key, value}, {0}};
-    const struct layer layer = {
-        .type = type, .name = "refused", .options = options, .children = &child, .child_count = 1};
-    return graph_add(graph, &layer, &made);
+    return graph_add_above(graph, child, type, "refused", options, &made);
 }
 
 static void read_in_threads(const struct bw_frame *frame, struct bw_xlator *xlator,

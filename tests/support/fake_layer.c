@@ -131,18 +131,21 @@ struct bw_error *graph_add(struct bw_graph *graph, const struct layer *layer,
     return error;
 }
 
+struct bw_error *graph_add_above(struct bw_graph *graph, struct bw_xlator *below, const char *type,
+                                 const char *name, const struct option_value *options,
+                                 struct bw_xlator **made)
+{
+    const struct layer layer = {type, name, options, &below, below != NULL};
+    return graph_add(graph, &layer, made);
+}
+
 struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_xlator *child,
                             const struct option_value *options)
 {
     char name[32];
     struct bw_xlator *made = NULL;
     snprintf(name, sizeof name, "layer-%zu", graph->layers.count);
-    const struct layer layer = {.type = type,
-                                .name = name,
-                                .options = options,
-                                .children = &child,
-                                .child_count = child != NULL};
-    expect_success(graph_add(graph, &layer, &made));
+    expect_success(graph_add_above(graph, child, type, name, options, &made));
     return made;
 }
 

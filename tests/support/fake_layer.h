@@ -73,6 +73,11 @@ struct layer {
 struct bw_error *graph_add(struct bw_graph *graph, const struct layer *layer,
                            struct bw_xlator **made);
 
+/** The same for a layer above another one, which may be NULL; so may `options`. */
+struct bw_error *graph_add_above(struct bw_graph *graph, struct bw_xlator *below, const char *type,
+                                 const char *name, const struct option_value *options,
+                                 struct bw_xlator **made);
+
 /** A graph that knows all built-in layers and those of `classes`, which ends with NULL and must
  * outlive it; `log` may be NULL. */
 struct bw_graph *graph_of(const struct bw_xlator_class *const *classes, struct report_log *log);

@@ -291,13 +291,8 @@ static void test_refused_options(void **state)
     struct bw_graph *graph = threads_graph(NULL);
     struct bw_xlator *child = graph->layers.items[0], *made = NULL;
     const struct option_value options[] = {{"start", "8K"}, {"end", "8K"}, {0}};
-    const struct layer layer = {.type = "debug/error-gen",
-                                .name = "rule",
-                                .options = options,
-                                .children = &child,
-                                .child_count = 1};
-    expect_error(graph_add(graph, &layer, &made), BW_ERROR_USAGE,
-                 "start 8192 is not below end 8192");
+    expect_error(graph_add_above(graph, child, "debug/error-gen", "rule", options, &made),
+                 BW_ERROR_USAGE, "start 8192 is not below end 8192");
     expect_error(try_option(graph, "debug/error-gen", child, "mirror", "256"), BW_ERROR_USAGE,
                  "'256'");
     expect_error(try_option(graph, "debug/error-gen", child, "rate", "101%"), BW_ERROR_USAGE,

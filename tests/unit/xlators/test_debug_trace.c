@@ -192,12 +192,7 @@ static void test_escapes(void **state)
     struct bw_graph *graph = threads_graph(NULL);
     struct bw_xlator *child = graph->layers.items[0], *top = NULL;
     const struct option_value options[] = {{"file", output.path}, {0}};
-    const struct layer layer = {.type = "debug/trace",
-                                .name = "a\nb \x1b",
-                                .options = options,
-                                .children = &child,
-                                .child_count = 1};
-    expect_success(graph_add(graph, &layer, &top));
+    expect_success(graph_add_above(graph, child, "debug/trace", "a\nb \x1b", options, &top));
     struct bw_request request = {
         .kind = BW_REQUEST_DATA, .mirror = 9, .length = 8, .buffer = buffer};
     bw_wind(NULL, top, &request, 1);

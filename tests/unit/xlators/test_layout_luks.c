@@ -220,12 +220,7 @@ static struct bw_error *open_bench(struct bench *bench, const char *key)
     bench->graph->inputs.keys = bench->keys;
     bench->below = add_fake_device(bench->graph, &bench->fake);
     const struct option_value memory[] = {{"memory", "1M"}, {0}};
-    const struct layer layer = {.type = "layout/luks",
-                                .name = "luks",
-                                .options = memory,
-                                .children = &bench->below,
-                                .child_count = 1};
-    return graph_add(bench->graph, &layer, &bench->top);
+    return graph_add_above(bench->graph, bench->below, "layout/luks", "luks", memory, &bench->top);
 }
 
 static void close_bench(struct bench *bench)

@@ -393,12 +393,8 @@ static void open_many(size_t volumes, size_t parts, enum bw_error_code code, con
     bench->fakes[0] = (struct fake_layer){.copies = {bytes}, .size = AREA + ring};
     bench->members[0] = add_fake_device(bench->graph, &bench->fakes[0]);
     const struct option_value options[] = {{"volume", "root"}, {0}};
-    const struct layer layer = {.type = "layout/lvm",
-                                .name = "lvm",
-                                .options = options,
-                                .children = bench->members,
-                                .child_count = 1};
-    struct bw_error *error = graph_add(bench->graph, &layer, &bench->top);
+    struct bw_error *error =
+        graph_add_above(bench->graph, bench->members[0], "layout/lvm", "lvm", options, &bench->top);
     if (message)
         expect_error(error, code, message);
     else

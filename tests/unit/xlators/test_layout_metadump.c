@@ -60,9 +60,8 @@ static struct bw_error *open_dump_of(struct bench *bench, const uint8_t *bytes)
     bench->fake = (struct fake_layer){.copies = {bytes}, .size = bench->end};
     bench->graph = fake_graph(&bench->log);
     bench->below = add_fake_device(bench->graph, &bench->fake);
-    const struct layer layer = {
-        .type = "layout/metadump", .name = "dump", .children = &bench->below, .child_count = 1};
-    return graph_add(bench->graph, &layer, &bench->dump);
+    return graph_add_above(bench->graph, bench->below, "layout/metadump", "dump", NULL,
+                           &bench->dump);
 }
 
 static struct bw_error *open_dump(struct bench *bench)

@@ -89,11 +89,8 @@ static struct bw_error *open_bench(struct bench *bench, uint64_t size)
     bench->fake = (struct fake_layer){.copies = {bench->bytes}, .size = size};
     bench->graph = fake_graph(&bench->log);
     bench->below = add_fake_device(bench->graph, &bench->fake);
-    const struct layer layer = {.type = "layout/partclone",
-                                .name = "partclone",
-                                .children = &bench->below,
-                                .child_count = 1};
-    return graph_add(bench->graph, &layer, &bench->top);
+    return graph_add_above(bench->graph, bench->below, "layout/partclone", "partclone", NULL,
+                           &bench->top);
 }
 
 static void close_bench(struct bench *bench)

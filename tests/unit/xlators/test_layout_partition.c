@@ -106,12 +106,8 @@ static struct bw_error *try_partition(struct bench *bench, const char *wanted,
                                       struct bw_xlator **made)
 {
     const struct option_value options[] = {{"partition", wanted}, {0}};
-    const struct layer layer = {.type = "layout/partition",
-                                .name = "partition",
-                                .options = options,
-                                .children = &bench->disk,
-                                .child_count = 1};
-    return graph_add(bench->graph, &layer, made);
+    return graph_add_above(bench->graph, bench->disk, "layout/partition", "partition", options,
+                           made);
 }
 
 /* The partition must be this range of the disk. */

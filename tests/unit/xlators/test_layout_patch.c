@@ -30,12 +30,8 @@ static struct bench *make_bench(void)
 static struct bw_error *add_patch(struct bench *bench, const char *option, const char *value)
 {
     const struct option_value options[] = {{option, value}, {0}};
-    const struct layer layer = {.type = "layout/patch",
-                                .name = "patch",
-                                .options = options,
-                                .children = &bench->below,
-                                .child_count = 1};
-    return graph_add(bench->graph, &layer, &bench->top);
+    return graph_add_above(bench->graph, bench->below, "layout/patch", "patch", options,
+                           &bench->top);
 }
 
 static void free_bench(struct bench *bench)

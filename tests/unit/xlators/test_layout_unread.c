@@ -27,12 +27,8 @@ static struct bw_error *try_map(struct bench *bench, const char *text)
     bench->graph = fake_graph(NULL);
     bench->below = add_fake_device(bench->graph, &bench->fake);
     const struct option_value options[] = {{"map", bench->map}, {0}};
-    const struct layer layer = {.type = "layout/unread",
-                                .name = "unread",
-                                .options = options,
-                                .children = &bench->below,
-                                .child_count = 1};
-    return graph_add(bench->graph, &layer, &bench->top);
+    return graph_add_above(bench->graph, bench->below, "layout/unread", "unread", options,
+                           &bench->top);
 }
 
 static void free_bench(struct bench *bench)

@@ -38,12 +38,7 @@ static struct bw_error *try_window(struct bench *bench, const char *offset, cons
                                    struct bw_xlator **window)
 {
     const struct option_value options[] = {{"offset", offset}, {"length", length}, {0}};
-    const struct layer layer = {.type = "layout/window",
-                                .name = "window",
-                                .options = options,
-                                .children = &bench->below,
-                                .child_count = 1};
-    return graph_add(bench->graph, &layer, window);
+    return graph_add_above(bench->graph, bench->below, "layout/window", "window", options, window);
 }
 
 /* A window that can be made: its length. */
