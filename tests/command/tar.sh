@@ -369,7 +369,8 @@ END
         --acls --numeric-owner --compare -f "$WORK/archive" > "$WORK/err" 2>&1
     is "tar --compare finds no difference" \
         "$? $(grep -v 'implausibly old\|in the future' "$WORK/err")" "0 "
-    for how in "--xattrs --xattrs-include=*" \
+    advice=$("$PROGRAM" help tar | sed -n "s/.*| tar -xC [^ ]* \(.*\)  everything/\1/p")
+    for how in "--xattrs --xattrs-include=*" "$(tr -d "'" <<< "$advice")" \
         "--xattrs --xattrs-include=user.* --xattrs-include=trusted.* --acls"; do
         rm -rf "$WORK/mount/tar"
         mkdir "$WORK/mount/tar"
