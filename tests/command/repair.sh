@@ -110,9 +110,22 @@ is "joined mirrors show all files" "$(cksum < "$WORK/out")" \
     done
     echo "$end $((268435456 - end)) +"
 } > "$WORK/pages.map"
+awk 'BEGIN {
+    print "0 + 1"
+    for (page = 0; page < 208; page++) {
+        place = page < 104 ? 38830080 + 4096 * page : 72385024 + 4096 * (page - 104)
+        printf "%d %d +\n%d 512 -\n", end, place - end, place
+        end = place + 512
+    }
+    printf "%d %d +\n", end, 268435456 - end
+}' > "$WORK/sectors.map"
 expect "pages that cannot be read are replaced by those of the other mirror" 0 'joined' \
     sum --map "$WORK/pages.map" "$WORK/pages/dev1.img"
 is "with a map file, joined mirrors show all files" "$(cksum < "$WORK/out")" \
+    "$("$PROGRAM" sum "$fixtures/dup/dev1.img" | cksum)"
+expect "sectors that cannot be read are replaced by those of the other mirror" 0 'joined' \
+    sum --map "$WORK/sectors.map" "$fixtures/dup/dev1.img"
+is "with a map of sectors, joined mirrors show all files" "$(cksum < "$WORK/out")" \
     "$("$PROGRAM" sum "$fixtures/dup/dev1.img" | cksum)"
 expect "check: joined mirrors are repairable" 4 ' errors \([0-9]+ repairable' \
     check "$WORK/pages/dev1.img"

@@ -19,7 +19,7 @@
 #include "base/zeros.h"
 #include "xlators/classes.h"
 
-enum { SECTOR = 4096 /* compared with zeros as a whole */ };
+enum { SECTOR = 512 /* compared with zeros as a whole: the least that ddrescue leaves out */ };
 
 enum { MAXIMUM_IMAGES = 8 };
 

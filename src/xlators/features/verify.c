@@ -650,27 +650,25 @@ static const uint8_t *joint_sector(const struct joint *joint, unsigned copy, uin
     return joint->bytes + (size_t)copy * joint->length + (size_t)sector * JOINED_SECTOR;
 }
 
-/* Reads a copy, counted from 0; if that fails, page by page. */
+/* Reads a copy, counted from 0; what fails, page by page, and finally sector by sector. */
 static void read_joint(const struct repair *repair, struct joint *joint, unsigned copy)
 {
-    const uint32_t page = joint->length > JOINED_PAGE ? JOINED_PAGE : JOINED_SECTOR;
-    const uint32_t sizes[] = {joint->length, page};
-    bool is_whole = false;
-    for (unsigned i = 0; i < 2 && !is_whole; i++) {
-        is_whole = true;
+    const uint32_t sizes[] = {joint->length, JOINED_PAGE, JOINED_SECTOR};
+    bool *is_unread = joint->is_unread + (size_t)copy * joint->sectors;
+    memset(is_unread, true, joint->sectors);
+    for (unsigned i = 0; i < 3; i++)
         for (uint32_t at = 0; at < joint->length; at += sizes[i]) {
             struct bw_request read = {.kind = BW_REQUEST_RAW,
                                       .length = (uint32_t)bw_min(sizes[i], joint->length - at),
                                       .address = repair->request->address + at,
                                       .mirror = (uint8_t)(copy + 1),
                                       .buffer = joint->bytes + (size_t)copy * joint->length + at};
+            if (!is_unread[at / JOINED_SECTOR])
+                continue;
             bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &read, 1);
             BW_AUTO_ERROR struct bw_error *unreadable = read.error;
-            is_whole &= !unreadable;
-            memset(joint->is_unread + (size_t)copy * joint->sectors + at / JOINED_SECTOR,
-                   unreadable != NULL, read.length / JOINED_SECTOR);
+            memset(is_unread + at / JOINED_SECTOR, unreadable != NULL, read.length / JOINED_SECTOR);
         }
-    }
 }
 
 /* Lists the copies with different versions of a sector in `run`. Sectors that were not copied from

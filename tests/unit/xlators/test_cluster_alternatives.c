@@ -117,6 +117,10 @@ static void test_zeros(void **state)
     (void)state;
     struct bench *bench = make_bench();
     unsigned images[SECTORS];
+    memset(bench->bytes[0], 0, 512); /* a part of a sector of the file system */
+    expect_success(read_all(bench, BW_REQUEST_DATA, 0, images));
+    expect_images(images, 2, 1, 1, 1);
+    memset(bench->bytes[0], filling(0, 0), 512);
     memset(bench->bytes[0] + SECTOR, 0, 2 * SECTOR);
     memset(bench->bytes[1] + SECTOR, 0, SECTOR);
     expect_success(read_all(bench, BW_REQUEST_RAW, 0, images));
