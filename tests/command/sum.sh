@@ -66,6 +66,8 @@ for path in /docs/symbolic-link /docs/pipe; do
     is "the message" "$(cat "$WORK/err")" "btrfs-walk: $plain: $path: not a regular file"
     is "the other path has its line" "$(cut -d ' ' -f 3 "$WORK/lines")" /top-file
 done
+printf '/docs/pipe\n/top-file\n' | "$PROGRAM" sum --files-from - "$plain" > "$WORK/lines"
+is "status if a list has other files" "$? $(cut -d ' ' -f 3 "$WORK/lines")" "0 /top-file"
 "$PROGRAM" sum --subvol default "$plain" docs/symbolic-link 2> "$WORK/err"
 is "status of a link below a subvolume" $? 1
 "$PROGRAM" sum --algorithm crc32 "$plain" > /dev/null 2>&1

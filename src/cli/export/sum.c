@@ -143,13 +143,15 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     return error;
 }
 
-/* A directory may contain other files, but a PATH that is one would yield no line. The walks report
- * paths that do not exist. */
+/* A directory may contain other files, and so may a list, but a PATH that is one would yield no
+ * line. The walks report paths that do not exist. */
 static struct bw_error *report_others(struct cmd_export *export)
 {
     const char *subvolume = export->settings->walk.subvolume;
     const struct bw_subvolume *from = NULL;
     struct bw_place place;
+    if (export->common->files_from)
+        return NULL;
     if (subvolume)
         BW_TRY(bw_subvolume_by_name(export->session.fs, subvolume, &from));
     for (size_t i = 0; i < export->starts.count; i++) {
