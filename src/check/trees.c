@@ -3,8 +3,8 @@
  * The pass over all trees: every tree block below a root is read once, in all copies, and passed to
  * the checks of its contents. The sums of its inodes are added up towards the root.
  *
- * Each task of a thread is a node of level 1. Blocks shared by snapshots are met again: their sums
- * are then already known.
+ * Each task of a thread is a node of level 1 or, in small trees, a batch of leaves. Blocks shared
+ * by snapshots are met again: their sums are then already known.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -35,6 +35,9 @@ struct walk {
     struct worker *workers;
     bool in_log;
 };
+
+/* As many nodes of level 1 for each thread keep all of them busy. */
+enum { PARENTS_A_THREAD = 4 };
 
 static const struct bw_inode_sums lost_sums = {.incomplete = true};
 
@@ -207,8 +210,48 @@ static bool read_node(struct walk *walk, struct worker *worker,
     return block.good;
 }
 
-/* A node of level 1, with its leaves. */
-static struct bw_inode_sums check_parent(struct walk *walk, unsigned number,
+/* The sum of blocks that follow each other. */
+static struct bw_inode_sums sum_up(const struct bw_inode_sums *each, uint32_t count)
+{
+    struct bw_inode_sums sums = {0};
+    for (uint32_t i = 0; i < count; i++)
+        bw_inode_sums_append(&sums, &each[i]);
+    return sums;
+}
+
+/* The tasks below a node, which add up their part of it. */
+struct children {
+    struct walk *walk;
+    const struct bw_block_pointer *pointer;
+    const struct bw_node *node;
+    uint32_t first;
+    struct bw_inode_sums *sums;
+};
+
+/* A batch of leaves below a node of level 1. */
+static void run_leaves(void *context, unsigned number, size_t task)
+{
+    const struct children *parent = context;
+    const struct bw_node *node = parent->node;
+    struct worker *worker = &parent->walk->workers[number];
+    const unsigned batch = bw_block_batch(&parent->walk->check->fs->reader);
+    const uint32_t first = parent->first + (uint32_t)task * batch;
+    struct bw_checked_block leaves[BW_BATCH];
+    unsigned count = 0;
+    parent->sums[task] = lost_sums;
+    if (!bw_check_should_continue(parent->walk->check, number))
+        return;
+    for (; count < batch && first + count < node->item_count; count++)
+        leaves[count] = (struct bw_checked_block){
+            .pointer = bw_tree_child_pointer(parent->pointer, node, first + count),
+            .buffer = worker->leaves + (size_t)count * node->nodesize};
+    parent->sums[task] = (struct bw_inode_sums){0};
+    worker->has_skipped = false;
+    check_leaves(parent->walk, worker, leaves, count, &parent->sums[task]);
+}
+
+/* A node of level 1, with its leaves, which all threads check if they have nothing else to do. */
+static struct bw_inode_sums check_parent(struct walk *walk, unsigned number, bool with_all,
                                          const struct bw_block_pointer *pointer)
 {
     struct worker *worker = &walk->workers[number];
@@ -222,7 +265,6 @@ static struct bw_inode_sums check_parent(struct walk *walk, unsigned number,
 
     /* Announces the leaves that will be read, then checks them batch by batch. */
     const struct bw_tree_reader *reader = &walk->check->fs->reader;
-    const unsigned batch = bw_block_batch(reader);
     struct bw_range ranges[BW_MAX_CHILDREN];
     uint32_t range_count = 0;
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
@@ -232,46 +274,35 @@ static struct bw_inode_sums check_parent(struct walk *walk, unsigned number,
             ranges[range_count++] = (struct bw_range){child.bytenr, node->nodesize};
     }
     bw_blocks_advise(reader, ranges, range_count);
-    sums = (struct bw_inode_sums){0};
-    worker->has_skipped = false;
-    for (uint32_t slot = first; slot < node->item_count;) {
-        struct bw_checked_block leaves[BW_BATCH];
-        unsigned count = 0;
-        for (; count < batch && slot < node->item_count; count++, slot++)
-            leaves[count] = (struct bw_checked_block){
-                .pointer = bw_tree_child_pointer(pointer, node, slot),
-                .buffer = worker->leaves + (size_t)count * node->nodesize};
-        if (!bw_check_should_continue(walk->check, number)) {
-            sums = lost_sums;
-            break;
-        }
-        check_leaves(walk, worker, leaves, count, &sums);
-    }
+    const uint32_t batch = bw_block_batch(reader);
+    const uint32_t count = (node->item_count - first + batch - 1) / batch;
+    struct bw_inode_sums each[BW_MAX_CHILDREN / 16 + 1]; /* a batch has 16 leaves or more */
+    struct children leaves = {walk, pointer, node, first, each};
+    if (with_all)
+        bw_pool_run(walk->check->pool, count, run_leaves, &leaves);
+    else
+        for (uint32_t i = 0; i < count; i++)
+            run_leaves(&leaves, number, i);
+    sums = sum_up(each, count);
     keep_shared_sums(walk, pointer, &sums);
     return sums;
 }
 
-/* The tasks below a node of level 2. */
-struct parents {
-    struct walk *walk;
-    const struct bw_block_pointer *pointer;
-    const struct bw_node *node;
-    uint32_t first;
-    struct bw_inode_sums *sums;
-};
-
 static void run_parent(void *context, unsigned worker, size_t task)
 {
-    const struct parents *parents = context;
+    const struct children *parents = context;
     const struct bw_block_pointer pointer =
         bw_tree_child_pointer(parents->pointer, parents->node, parents->first + (uint32_t)task);
-    parents->sums[task] = check_parent(parents->walk, worker, &pointer);
+    parents->sums[task] = check_parent(parents->walk, worker, false, &pointer);
 }
 
-/* A node of level 2 or more. Threads check the nodes of level 1. */
+/* A node with all blocks below it. The threads share the nodes of level 1 below one of level 2 or,
+ * if these are few, the leaves of each of them. */
 static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_pointer *pointer)
 {
     struct bw_inode_sums sums;
+    if (pointer->expectation.level == 1)
+        return check_parent(walk, 0, true, pointer);
     BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&walk->check->fs->reader, 1);
     if (!buffer) {
         walk->check->no_memory = true;
@@ -288,8 +319,8 @@ static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_
         walk->check->no_memory = true;
         return lost_sums;
     }
-    if (node.node.level == 2) {
-        struct parents parents = {walk, pointer, &node.node, first, each};
+    if (node.node.level == 2 && count >= PARENTS_A_THREAD * walk->check->workers) {
+        struct children parents = {walk, pointer, &node.node, first, each};
         bw_pool_run(walk->check->pool, count, run_parent, &parents);
     } else {
         for (uint32_t i = 0; i < count; i++) {
@@ -298,9 +329,7 @@ static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_
             each[i] = check_node(walk, &child);
         }
     }
-    sums = (struct bw_inode_sums){0};
-    for (uint32_t i = 0; i < count; i++)
-        bw_inode_sums_append(&sums, &each[i]);
+    sums = sum_up(each, count);
     keep_shared_sums(walk, pointer, &sums);
     return sums;
 }
@@ -337,10 +366,8 @@ struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_listed_tree *tr
             break;
         const struct bw_block_pointer root = bw_tree_root_pointer(&tree->tree, false);
         struct bw_inode_sums sums = {0};
-        if (root.expectation.level > 1) {
+        if (root.expectation.level) {
             sums = check_node(&walk, &root);
-        } else if (root.expectation.level == 1) {
-            sums = check_parent(&walk, 0, &root);
         } else {
             struct bw_checked_block leaf = {.pointer = root, .buffer = workers[0].leaves};
             workers[0].has_skipped = false;
