@@ -333,20 +333,19 @@ bool bw_check_leaf(const struct bw_reached_block *leaf)
     const bool is_unknown = leaf->in_log || bw_memory_block(memory, leaf->pointer->bytenr);
     struct bw_item_rules rules = bw_item_rules_of(
         leaf->check->fs, leaf->owner, is_unknown ? UINT64_MAX : leaf->generation, leaf->in_log);
-    struct bw_item items[2], *before = NULL;
+    struct bw_item item, previous, *before = NULL;
     bool has_noted = false;
     for (uint32_t slot = 0; slot < leaf->node.item_count; slot++) {
-        struct bw_item *item = &items[slot % 2];
-        const bool inside = bw_leaf_item(&leaf->node, slot, item);
-        const bool in_place = is_in_place(leaf, slot, &rules, item, before, inside, &end);
+        const bool inside = bw_leaf_item(&leaf->node, slot, &item);
+        const bool in_place = is_in_place(leaf, slot, &rules, &item, before, inside, &end);
         if (!in_place)
             rules.previous = NULL;
         struct bw_item_fault fault;
-        if (inside && bw_check_item(&rules, item, &fault)) {
-            struct bw_finding at = location_of(leaf, &item->key);
+        if (inside && bw_check_item(&rules, &item, &fault)) {
+            struct bw_finding at = location_of(leaf, &item.key);
             if (leaf->tree->is_subvolume) {
                 at.touches = BW_TOUCHES_INODE;
-                at.row.inode = item->key.objectid;
+                at.row.inode = item.key.objectid;
             }
             /* Most faults that are not serious are habits of some kernel, and no flipped bits. */
             if (bw_item_fault_is_serious(fault.kind) || fault.kind == BW_FAULT_item_type ||
@@ -354,16 +353,17 @@ bool bw_check_leaf(const struct bw_reached_block *leaf)
                 bw_flip_find_in_leaf(leaf, &rules, slot, &at.flip);
             bw_check_find(leaf->check, code_of_fault[fault.kind], &at, "%s", fault.message);
         }
-        if (inside && item->key.type == BW_INODE_ITEM) {
-            const bool is_synology = bw_has_synology_flag(item);
+        if (inside && item.key.type == BW_INODE_ITEM) {
+            const bool is_synology = bw_has_synology_flag(&item);
             if (is_synology)
                 leaf->check->synology_inodes++;
             has_noted |= is_synology;
             if (leaf->tree->is_subvolume)
-                has_noted |= bw_verity_note(leaf->check, leaf->tree->tree.id, item);
+                has_noted |= bw_verity_note(leaf->check, leaf->tree->tree.id, &item);
         }
-        rules.previous = in_place ? item : NULL;
-        before = item;
+        previous = item;
+        before = &previous;
+        rules.previous = in_place ? before : NULL;
     }
     return has_noted;
 }

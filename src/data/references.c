@@ -179,10 +179,12 @@ bool bw_block_references_next(struct bw_block_references *references,
     const struct bw_node *node = references->node;
     while (references->slot < node->item_count) {
         const uint32_t slot = references->slot++;
-        *reference = (struct bw_reference){.source = references->source, .count = 1};
         if (node->level) {
-            reference->bytenr = bw_node_pointer_at(node, slot).bytenr;
-            reference->kind = references->by_address ? BW_SHARED_BLOCK_REF : BW_TREE_BLOCK_REF;
+            *reference = (struct bw_reference){.bytenr = bw_node_pointer_at(node, slot).bytenr,
+                                               .kind = references->by_address ? BW_SHARED_BLOCK_REF
+                                                                              : BW_TREE_BLOCK_REF,
+                                               .source = references->source,
+                                               .count = 1};
             return true;
         }
 
@@ -195,9 +197,12 @@ bool bw_block_references_next(struct bw_block_references *references,
         disk = (const void *)item.data;
         if (disk->type == BW_FILE_EXTENT_INLINE || !bw_get64(disk->disk_bytenr))
             continue;
-        reference->bytenr = bw_get64(disk->disk_bytenr);
-        reference->length = bw_get64(disk->disk_num_bytes);
-        reference->kind = references->by_address ? BW_SHARED_DATA_REF : BW_EXTENT_DATA_REF;
+        *reference = (struct bw_reference){.bytenr = bw_get64(disk->disk_bytenr),
+                                           .length = bw_get64(disk->disk_num_bytes),
+                                           .kind = references->by_address ? BW_SHARED_DATA_REF
+                                                                          : BW_EXTENT_DATA_REF,
+                                           .source = references->source,
+                                           .count = 1};
         if (!references->by_address) {
             reference->inode = item.key.objectid;
             reference->offset = item.key.offset - bw_get64(disk->offset);
