@@ -198,26 +198,6 @@ static void check_extent(const struct bw_reached_block *leaf, const struct bw_it
                       length - missing, length);
 }
 
-void bw_check_checksummed(const struct bw_reached_block *leaf, struct bw_last_inode *last)
-{
-    struct bw_item item;
-    last->in_leaf = last->depends = last->has_unsummed = last->is_unclear = false;
-    if (!leaf->check->references || leaf->in_log || !leaf->check->extents_known)
-        return;
-    for (uint32_t slot = 0; slot < leaf->node.item_count; slot++) {
-        const uint8_t type = bw_node_disk_item(&leaf->node, slot)->key.type;
-        if ((type != BW_INODE_ITEM && type != BW_EXTENT_DATA) ||
-            !bw_leaf_item(&leaf->node, slot, &item))
-            continue;
-        if (type == BW_INODE_ITEM) {
-            note_inode(leaf->tree, &item, last);
-            last->in_leaf = true;
-        } else {
-            check_extent(leaf, &item, last);
-        }
-    }
-}
-
 uint64_t bw_check_references(const struct bw_reached_block *block, uint32_t first_slot)
 {
     struct bw_check *check = block->check;
@@ -319,8 +299,11 @@ static bool may_be_empty(const struct bw_reached_block *leaf)
     }
 }
 
-bool bw_check_leaf(const struct bw_reached_block *leaf)
+bool bw_check_leaf(const struct bw_reached_block *leaf, struct bw_last_inode *last)
 {
+    const bool needs_checksums = leaf->check->references && leaf->check->extents_known &&
+                                 leaf->tree->is_subvolume && !leaf->in_log;
+    last->in_leaf = last->depends = last->has_unsummed = last->is_unclear = false;
     if (!leaf->node.item_count && !may_be_empty(leaf)) {
         const struct bw_finding location = bw_block_location(&leaf->tree->tree, leaf->pointer);
         bw_check_find(leaf->check, BW_CODE_block_empty, &location, "a leaf without items");
@@ -360,7 +343,11 @@ bool bw_check_leaf(const struct bw_reached_block *leaf)
             has_noted |= is_synology;
             if (leaf->tree->is_subvolume)
                 has_noted |= bw_verity_note(leaf->check, leaf->tree->tree.id, &item);
+            note_inode(leaf->tree, &item, last);
+            last->in_leaf = true;
         }
+        if (inside && item.key.type == BW_EXTENT_DATA && needs_checksums)
+            check_extent(leaf, &item, last);
         previous = item;
         before = &previous;
         rules.previous = in_place ? before : NULL;

@@ -37,16 +37,14 @@ void bw_check_header(const struct bw_reached_block *block);
 /** Whether the subvolume that the header names as the owner contains the block. */
 void bw_check_owner(const struct bw_reached_block *block);
 
-/** Checks the order and places of the items of a leaf, and their contents. Returns whether there
- * are inodes that each check has to note: with fs-verity, or with a flag of Synology's kernels. */
-bool bw_check_leaf(const struct bw_reached_block *leaf);
+/** Checks the order and places of the items of a leaf, their contents, and whether file extents
+ * have checksums, or rightly none. Returns whether there are inodes that each check has to note:
+ * with fs-verity, or with a flag of Synology's kernels. */
+bool bw_check_leaf(const struct bw_reached_block *leaf, struct bw_last_inode *last);
 
 /** Counts the references of a block to its children or to data, and returns what they add up to.
  * Slots before `first_slot` are skipped. */
 uint64_t bw_check_references(const struct bw_reached_block *block, uint32_t first_slot);
-
-/** Whether the file extents of a leaf have checksums, or rightly none. */
-void bw_check_checksummed(const struct bw_reached_block *leaf, struct bw_last_inode *last);
 
 /** Whether data of an inode need checksums, like data in an earlier check; false also if the inode
  * is not found. */

@@ -111,16 +111,13 @@ static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
     bool has_more = bw_memory_block(check->fs->reader.memory, pointer->bytenr);
     struct bw_inode_sums sums = {0};
     struct bw_last_inode *last = &worker->last_inode;
-    last->depends = last->has_unsummed = last->is_unclear = false;
-    has_more |= bw_check_leaf(&leaf);
+    has_more |= bw_check_leaf(&leaf, last);
     *known = (struct bw_known_leaf){.generation = leaf.generation, .owner = leaf.owner};
     known->references = bw_check_references(&leaf, 0);
     known->checksum = bw_block_checksum(block);
     if (walk->tree->has_inodes) {
-        if (walk->tree->is_subvolume) {
-            bw_check_checksummed(&leaf, last);
+        if (walk->tree->is_subvolume)
             bw_incomplete_chunks_leaf(check, walk->tree->tree.id, &leaf.node);
-        }
         sums = bw_inode_sums_of_leaf(check, &leaf.node);
         if (sums.moved && !walk->in_log)
             bw_moved_directories_collect(check, &leaf.node);
