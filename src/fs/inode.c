@@ -284,10 +284,10 @@ static struct bw_inode_attributes *find_requested(struct bw_inode_query *query, 
 {
     const struct bw_inode_attributes *all = query->attributes;
     size_t at = query->at;
-    if (at >= query->count || all[at].number != number)
-        at = at + 1 < query->count && all[at].number < number && all[at + 1].number >= number
-                 ? at + 1
-                 : first_from(query, number);
+    if (at + 1 < query->count && all[at].number < number)
+        at++;
+    if (at >= query->count || all[at].number < number || (at && all[at - 1].number >= number))
+        at = first_from(query, number);
     query->at = at;
     return at < query->count && all[at].number == number ? &query->attributes[at] : NULL;
 }

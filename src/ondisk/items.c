@@ -11,8 +11,11 @@
 static struct timespec time_of(const struct bw_disk_timespec *disk)
 {
     const uint32_t second = 1000000000, rest = bw_get32(disk->nanoseconds);
-    struct timespec time = {.tv_nsec = (long)(rest % second)};
-    if (__builtin_add_overflow((int64_t)bw_get64(disk->seconds), rest / second, &time.tv_sec))
+    struct timespec time = {.tv_sec = (time_t)bw_get64(disk->seconds), .tv_nsec = (long)rest};
+    if (rest < second) /* as in all file systems that are not damaged: no division */
+        return time;
+    time.tv_nsec = (long)(rest % second);
+    if (__builtin_add_overflow(time.tv_sec, rest / second, &time.tv_sec))
         time.tv_sec = INT64_MAX;
     return time;
 }

@@ -397,8 +397,6 @@ static void set_values(const struct bw_collector *collector, const struct row *r
 {
     const struct bw_inode_attributes *attributes = &collector->attributes.items[row->attributes];
     const struct bw_file_writer *writer = collector->writer;
-    if (writer->needs == BW_FILE_NEEDS_INODE)
-        return; /* the other members stay zero */
     file->user = file->group = NULL;
     if (writer->user_names && file->inode) {
         file->user = bw_user_names_user(writer->user_names, file->inode->uid);
@@ -465,7 +463,8 @@ struct bw_error *bw_collector_flush(struct bw_collector *collector,
             const struct bw_inode_attributes *attributes =
                 &collector->attributes.items[row->attributes];
             file.inode = attributes->inode_state == BW_ITEM_FOUND ? &attributes->inode : NULL;
-            set_values(collector, row, &file);
+            if (collector->writer->needs != BW_FILE_NEEDS_INODE)
+                set_values(collector, row, &file);
         }
         if (file.inode && !row->made_up)
             trust_inode(scope, &file);
