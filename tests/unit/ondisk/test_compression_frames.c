@@ -108,6 +108,13 @@ static void test_lzo_lengths(void **state)
     expect_corrupt(bench, BW_COMPRESS_LZO, packed, "segment at 8: invalid length 4294967295");
     store_length(bench->stream + 4, 0);
     expect_corrupt(bench, BW_COMPRESS_LZO, packed, "segment at 8: input overrun");
+    size_t end = 4;
+    add_segment(bench->stream, &end, 4096, bench->text, 1000);
+    for (size_t rest = 1; rest < 4; rest++) {
+        store_length(bench->stream, end + rest);
+        expect_error(unpack_at(bench, 0, BW_COMPRESS_LZO, bench->stream, end + rest, 8192),
+                     BW_ERROR_CORRUPT, "no room for its length");
+    }
 }
 
 /* Inline data are one segment without padding, so the length of the stream determines both. */
