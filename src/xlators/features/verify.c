@@ -624,7 +624,7 @@ enum { JOINED_SECTOR = 512, JOINED_PAGE = 4096 };
 /* The most versions of a sector, and the most combinations of versions that are tried. */
 enum { VERSIONS_LIMIT = 8, JOIN_LIMIT = 64 };
 
-/* All copies of a tree block. */
+/* The damaged copies of a tree block. */
 struct joint {
     unsigned copies;
     uint32_t length, sectors; /* of one copy */
@@ -650,25 +650,33 @@ static const uint8_t *joint_sector(const struct joint *joint, unsigned copy, uin
     return joint->bytes + (size_t)copy * joint->length + (size_t)sector * JOINED_SECTOR;
 }
 
-/* Reads a copy, counted from 0; what fails, page by page, and finally sector by sector. */
-static void read_joint(const struct repair *repair, struct joint *joint, unsigned copy)
+/* Reads a mirror as the next copy; what fails, page by page, and finally sector by sector. */
+static void read_joint(const struct repair *repair, struct joint *joint, unsigned mirror)
 {
     const uint32_t sizes[] = {joint->length, JOINED_PAGE, JOINED_SECTOR};
-    bool *is_unread = joint->is_unread + (size_t)copy * joint->sectors;
+    uint8_t *bytes = joint->bytes + (size_t)joint->copies * joint->length;
+    bool *is_unread = joint->is_unread + (size_t)joint->copies * joint->sectors;
     memset(is_unread, true, joint->sectors);
     for (unsigned i = 0; i < 3; i++)
         for (uint32_t at = 0; at < joint->length; at += sizes[i]) {
-            struct bw_request read = {.kind = BW_REQUEST_RAW,
+            struct bw_request read = {.kind = repair->request->kind,
                                       .length = (uint32_t)bw_min(sizes[i], joint->length - at),
                                       .address = repair->request->address + at,
-                                      .mirror = (uint8_t)(copy + 1),
-                                      .buffer = joint->bytes + (size_t)copy * joint->length + at};
+                                      .mirror = (uint8_t)mirror,
+                                      .buffer = bytes + at,
+                                      .expectation = repair->request->expectation};
             if (!is_unread[at / JOINED_SECTOR])
                 continue;
             bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &read, 1);
             BW_AUTO_ERROR struct bw_error *unreadable = read.error;
             memset(is_unread + at / JOINED_SECTOR, unreadable != NULL, read.length / JOINED_SECTOR);
         }
+    /* A copy with the right checksum has lost nothing: it is another version of the block. */
+    const struct verify *verify = bw_xlator_private(repair->xlator);
+    const bool is_whole =
+        !memchr(is_unread, true, joint->sectors) &&
+        bw_checksum_accepts_block(verify->checksum, verify->other_checksums, bytes, joint->length);
+    joint->copies += !is_whole;
 }
 
 /* Lists the copies with different versions of a sector in `run`. Sectors that were not copied from
@@ -757,9 +765,9 @@ static struct bw_error *join_copies(struct repair *repair, unsigned copies)
     struct verify *verify = bw_xlator_private(repair->xlator);
     const struct bw_request *request = repair->request;
     struct joint joint __attribute__((cleanup(free_joint))) = {
-        .copies = copies, .length = request->length, .sectors = request->length / JOINED_SECTOR};
+        .length = request->length, .sectors = request->length / JOINED_SECTOR};
     if (request->kind != BW_REQUEST_TREE_BLOCK || request->mirror || copies < 2 ||
-        request->length < JOINED_PAGE)
+        request->length % JOINED_PAGE)
         return NULL;
     pthread_mutex_lock(&verify->lock);
     const uint32_t before = bw_key_map_get(&verify->searched, request->address, FLIP_UNKNOWN);
@@ -771,13 +779,13 @@ static struct bw_error *join_copies(struct repair *repair, unsigned copies)
     joint.is_unread = calloc(copies, joint.sectors);
     if (!joint.bytes || !joint.is_unread)
         return bw_error_no_memory();
-    for (unsigned copy = 0; copy < copies; copy++)
-        read_joint(repair, &joint, copy);
+    for (unsigned mirror = 1; mirror <= copies; mirror++)
+        read_joint(repair, &joint, mirror);
 
     bool is_joined = false;
     struct joined_run runs[JOIN_LIMIT];
     unsigned count;
-    for (unsigned keeps_zeros = 0; keeps_zeros < 2 && !is_joined; keeps_zeros++)
+    for (unsigned keeps_zeros = 0; joint.copies > 1 && keeps_zeros < 2 && !is_joined; keeps_zeros++)
         is_joined = list_runs(&joint, !keeps_zeros, request->buffer, runs, &count) &&
                     try_versions(repair, &joint, runs, count);
     if (is_joined) {
