@@ -245,9 +245,10 @@ static void restore_times(int directory, const struct stat *status)
     futimens(directory, (struct timespec[]){status->st_atim, status->st_mtim});
 }
 
-/* Puts links to a file in the place of all names that an inode has below a directory. */
+/* Puts links to a file in the place of all names that another one has below a directory, or removes
+ * them if `from` is -1. */
 static struct bw_error *replace_below(struct bw_linked_tree *tree, int directory, const char *name,
-                                      ino_t inode, int from)
+                                      const struct stat *file, int from)
 {
     const char *entry;
     struct bw_error *error = NULL;
@@ -266,9 +267,10 @@ static struct bw_error *replace_below(struct bw_linked_tree *tree, int directory
         if (fstatat(below, entry, &status, AT_SYMLINK_NOFOLLOW))
             error = system_error("cannot read", entry);
         else if (S_ISDIR(status.st_mode))
-            error = replace_below(tree, below, entry, inode, from);
-        else if (status.st_ino == inode &&
-                 (unlinkat(below, entry, 0) || linkat(from, tree->copy, below, entry, 0)))
+            error = replace_below(tree, below, entry, file, from);
+        else if (status.st_ino == file->st_ino && status.st_dev == file->st_dev &&
+                 (unlinkat(below, entry, 0) ||
+                  (from >= 0 && linkat(from, tree->copy, below, entry, 0))))
             error = system_error("cannot link", entry);
     }
     tree->depth--;
@@ -296,12 +298,18 @@ struct bw_error *bw_linked_tree_own(struct bw_linked_tree *tree, int top, int di
     if (!error && has_links) {
         error = note_inode(&tree->named, directory, tree->copy);
         if (!error)
-            error = replace_below(tree, top, ".", status.st_ino, directory);
+            error = replace_below(tree, top, ".", &status, directory);
         if (unlinkat(directory, tree->copy, 0) && !error)
             error = system_error("cannot remove", tree->copy);
     }
     restore_times(directory, &before);
     return error;
+}
+
+struct bw_error *bw_linked_tree_remove(struct bw_linked_tree *tree, int top,
+                                       const struct stat *file)
+{
+    return replace_below(tree, top, ".", file, -1);
 }
 
 void bw_linked_tree_free(struct bw_linked_tree *tree)

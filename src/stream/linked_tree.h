@@ -6,6 +6,8 @@
 #ifndef BW_STREAM_LINKED_TREE_H
 #define BW_STREAM_LINKED_TREE_H
 
+#include <sys/stat.h>
+
 #include "base/number_set.h"
 #include "btrfs-walk/error.h"
 
@@ -40,6 +42,10 @@ struct bw_error *bw_linked_tree_add_link(struct bw_linked_tree *tree, int direct
  * another tree. */
 struct bw_error *bw_linked_tree_own(struct bw_linked_tree *tree, int top, int directory,
                                     const char *name);
+
+/** Removes all names that a file has below `top`. */
+struct bw_error *bw_linked_tree_remove(struct bw_linked_tree *tree, int top,
+                                       const struct stat *file);
 
 void bw_linked_tree_free(struct bw_linked_tree *tree);
 

@@ -65,8 +65,9 @@ struct bw_receiver {
     int file; /* that was opened last; -1: none */
     struct bw_buffer file_path;
     struct bw_linked_tree linked;
-    uint64_t omitted;           /* device nodes that could not be made */
-    struct bw_buffer too_large; /* the path of the last file that is */
+    uint64_t omitted;              /* device nodes that could not be made */
+    struct bw_buffer omitted_path; /* of the last one; it is temporary */
+    struct bw_buffer too_large;    /* the path of the last file that is */
 
     struct bw_stream_reader reader;
     struct bw_buffer pending; /* bytes that are not a whole command yet */
@@ -134,15 +135,19 @@ static struct bw_error *open_parent(struct bw_receiver *receiver,
     return NULL;
 }
 
-/* A file that is not complete does not keep its name. */
+/* A file that is not complete does not keep its names. */
 static void remove_incomplete(struct bw_receiver *receiver)
 {
     const struct bw_stream_attribute path = {.data = (const uint8_t *)receiver->file_path.data,
                                              .length = (uint32_t)receiver->file_path.length};
     struct place place;
+    struct stat status;
     BW_AUTO_ERROR struct bw_error *error = open_parent(receiver, &path, &place);
-    if (!error)
-        unlinkat(place.directory, place.name, 0);
+    if (error || fstatat(place.directory, place.name, &status, AT_SYMLINK_NOFOLLOW) ||
+        unlinkat(place.directory, place.name, 0))
+        return;
+    if (status.st_nlink > 1)
+        error = bw_linked_tree_remove(&receiver->linked, receiver->top, &status);
 }
 
 /* Some systems, as NFS, report only here that a disk is full. */
@@ -223,6 +228,7 @@ static struct bw_error *begin_subvolume(struct bw_receiver *receiver,
     char name[BW_NAME_MAX + 1] = {0};
     const struct received *parent = NULL;
     BW_TRY(end_subvolume(receiver));
+    receiver->too_large.length = 0;
     const bool is_top = path->length == 1 && *path->data == '.';
     if (!is_top && !bw_name_is_valid(path->data, path->length))
         return bw_error_create(BW_ERROR_CORRUPT, "an invalid name of a subvolume");
@@ -318,7 +324,7 @@ static struct bw_error *make_inode(struct bw_receiver *receiver,
         if (errno != EPERM || !receiver->options.missed)
             return system_error("cannot make", path);
         receiver->omitted++;
-        return NULL;
+        return bw_buffer_set(&receiver->omitted_path, path->data, path->length);
     }
     }
     if (receiver->links_snapshots)
@@ -345,11 +351,13 @@ static struct bw_error *rename_or_link(struct bw_receiver *receiver,
             error = bw_linked_tree_add_link(&receiver->linked, to.directory, to.name);
     } else if (!error && renameat(directory, from.name, to.directory, to.name)) {
         error = system_error("cannot rename", from.path);
-        if (error->system == ENOENT && receiver->omitted) { /* until now, it had a temporary name */
+        if (error->system == ENOENT && receiver->omitted &&
+            is_path(&receiver->omitted_path, from.path->data, from.path->length)) {
             receiver->options.missed(
                 receiver->options.context,
                 bw_error_create(BW_ERROR_SYSTEM, "%.*s: only root can make device nodes",
                                 (int)to.path->length, (const char *)to.path->data));
+            receiver->omitted_path.length = 0;
         }
     }
     close(directory);
@@ -795,6 +803,7 @@ void bw_receiver_destroy(struct bw_receiver *receiver)
     bw_linked_tree_free(&receiver->linked);
     bw_buffer_free(&receiver->directory_path);
     bw_buffer_free(&receiver->file_path);
+    bw_buffer_free(&receiver->omitted_path);
     bw_buffer_free(&receiver->too_large);
     bw_buffer_free(&receiver->pending);
     free(receiver);

@@ -188,7 +188,7 @@ static struct bw_error *read_time(const char *argument, struct bw_file_test *tes
     if (bw_parse_date(argument, &test->time))
         return NULL;
     return refuse_argument(
-        "a time is YYYY-MM-DD, perhaps followed by HH:MM[:SS[.N]] and Z or +HH:MM, "
+        "a time from 1678 to 2262 is YYYY-MM-DD, perhaps with HH:MM[:SS[.N]] and Z or +HH:MM, "
         "or @SECONDS since 1970");
 }
 

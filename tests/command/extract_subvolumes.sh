@@ -79,10 +79,11 @@ fi
 printf '%s\n' "subvol PATH=one ${ids[*]}" 'mkfile PATH=large' \
     'write PATH=large FILE_OFFSET=0 DATA=begin' 'write PATH=large FILE_OFFSET=9000000 DATA=a' \
     'write PATH=large FILE_OFFSET=9900000 DATA=b' 'truncate PATH=large SIZE=9999999' \
-    'mkfile PATH=small' 'write PATH=small FILE_OFFSET=0 DATA=all' end |
-    python3 "$ROOT/tests/support/make_stream.py" > "$WORK/large"
+    'mkfile PATH=small' 'write PATH=small FILE_OFFSET=0 DATA=all' end 'header 1' \
+    "subvol PATH=two ${ids[*]/0001/0002}" 'mkfile PATH=large' 'truncate PATH=large SIZE=9999999' \
+    end | python3 "$ROOT/tests/support/make_stream.py" > "$WORK/large"
 (ulimit -f 4096; extract -C "$WORK/limited" "$WORK/large")
-is "a file that is too large is named once" "$(grep -c large "$WORK/err")" 1
+is "a file that is too large is named once in each subvolume" "$(grep -c large "$WORK/err")" 2
 holds "with the reason" grep -q 'cannot write large: File too large$' "$WORK/err"
 is "what is written of it" "$(cat "$WORK/limited/one/large")" begin
 is "the file behind it" "$(cat "$WORK/limited/one/small")" all
@@ -90,10 +91,13 @@ is "the file behind it" "$(cat "$WORK/limited/one/small")" all
 # Only root makes device nodes; they have temporary names until they are renamed.
 if [ "$(id -u)" != 0 ]; then
     printf '%s\n' "subvol PATH=one ${ids[*]}" 'mknod PATH=o257-7-0 MODE=8576 RDEV=259' \
-        'rename PATH=o257-7-0 PATH_TO=null' 'chmod PATH=null MODE=384' end |
+        'rename PATH=o257-7-0 PATH_TO=null' 'chmod PATH=null MODE=384' end 'header 1' \
+        "snapshot PATH=two ${ids[*]/0001/0002} CLONE_${ids[0]} CLONE_${ids[1]}" \
+        'rename PATH=null PATH_TO=moved' end |
         python3 "$ROOT/tests/support/make_stream.py" > "$WORK/nodes"
-    holds "a device node is left out" extract -C "$WORK/nodes.d" "$WORK/nodes"
-    is "and named once" "$(grep null "$WORK/err")" \
+    holds "a device node is left out" \
+        extract --link-snapshots -C "$WORK/nodes.d" "$WORK/nodes"
+    is "and named once" "$(grep nodes "$WORK/err")" \
         'btrfs-walk: null: only root can make device nodes'
 fi
 

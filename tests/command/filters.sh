@@ -144,6 +144,7 @@ for size in '' M 1x 1.5M ++1 1k1; do refused "--size '$size'" --size "$size"; do
 refused "--regex '('" --regex '('
 refused "--newer 'yesterday'" --newer yesterday
 refused "--newer '2026-02-30'" --newer 2026-02-30
+refused "--newer '2300-01-01': a time from 1678 to 2262 is" --newer 2300-01-01
 refused "--mtime '1.5'" --mtime 1.5
 refused "--newer-generation '+7'" --newer-generation +7
 refused "--uid 'root'" --uid root

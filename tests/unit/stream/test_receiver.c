@@ -122,6 +122,32 @@ static void test_clone_from_special_file(void **state)
     end(&bench, "s/node");
 }
 
+/* An incomplete file keeps none of its names: links precede the contents. */
+static void test_broken_off(void **state)
+{
+    struct bench bench;
+    (void)state;
+    begin(&bench);
+    size_t at = bw_command_begin(&bench.stream, BW_COMMAND_MKDIR);
+    add_path(&bench, "d");
+    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_INO, 257);
+    bw_command_end(&bench.stream, at);
+    at = bw_command_begin(&bench.stream, BW_COMMAND_MKFILE);
+    add_path(&bench, "file");
+    bw_attribute_add_number(&bench.stream, BW_ATTRIBUTE_INO, 258);
+    bw_command_end(&bench.stream, at);
+    at = bw_command_begin(&bench.stream, BW_COMMAND_LINK);
+    add_path(&bench, "d/link");
+    bw_attribute_add(&bench.stream, BW_ATTRIBUTE_PATH_LINK, "file", 4);
+    bw_command_end(&bench.stream, at);
+    expect_success(receive(&bench));
+    bw_receiver_destroy(bench.receiver);
+    bench.receiver = NULL;
+    assert_int_equal(faccessat(bench.descriptor, "s/file", F_OK, 0), -1);
+    assert_int_equal(unlinkat(bench.descriptor, "s/d", AT_REMOVEDIR), 0);
+    end(&bench, "s/none");
+}
+
 /* A command that claims gigabytes is refused at once, not collected in memory. */
 static void test_long_command(void **state)
 {
@@ -150,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_write_to_special_file),
                                        cmocka_unit_test(test_write_at_greatest_offset),
                                        cmocka_unit_test(test_clone_from_special_file),
+                                       cmocka_unit_test(test_broken_off),
                                        cmocka_unit_test(test_long_command),
                                        cmocka_unit_test(test_command_without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
