@@ -326,7 +326,8 @@ static struct bw_error *check_operations(struct bw_check *check)
             BW_FINDING(BW_TOUCHES_NOTHING, .devid = bw_get64(disk->source_devid));
         if (status == 1 || status == 4)
             bw_check_find(check, BW_CODE_operation_open, &location,
-                          "the next mount continues the replacement of the device");
+                          "the next mount continues the replacement of the device; without its "
+                          "target, it needs -o degraded");
     }
     return bw_fs_items_error(&replacements);
 }

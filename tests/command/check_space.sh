@@ -39,6 +39,14 @@ for name in plain data-clones converted mixed deletion-begun space-cache-v1 old-
 done
 expect "a balance that was paused" 0 - check -q "$fixtures/relocation/dev1.img"
 is "a paused balance is a note" "$(codes)" "operation-open relocation"
+cp --sparse=always "$fixtures/replaced"/dev*.img "$WORK"
+for device in 1 2; do
+    holds "a replacement is suspended" change "$WORK/dev$device.img" 4 0 250 0 set 32 8 4
+done
+expect "a replacement that was suspended" 0 - check -q "$WORK"/dev*.img
+holds "a suspended replacement is a note, which says what a mount needs" out_has \
+    'note operation-open: .* replacement of the device; without its target, it needs -o degraded'
+rm "$WORK"/dev*.img
 expect "a log tree" 0 - check -q "$fixtures/log-tree/dev1.img"
 is "a log tree is a note" "$(codes)" log-present
 
