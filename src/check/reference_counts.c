@@ -41,12 +41,27 @@ size_t bw_reference_counts_disagreeing(const struct bw_reference_counts *counts)
     return count;
 }
 
+/* The halves of a product of 128 bits, combined. Modulo 2^64, changes of the highest bits of two
+ * numbers would cancel out in the sum. */
+static uint64_t multiply(uint64_t a, uint64_t b)
+{
+#ifdef __SIZEOF_INT128__
+    const unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+#else
+    const uint64_t a_low = (uint32_t)a, a_high = a >> 32, b_low = (uint32_t)b, b_high = b >> 32;
+    const uint64_t first = a_low * b_low, second = a_high * b_low + (first >> 32);
+    const uint64_t third = a_low * b_high + (uint32_t)second;
+    return (third << 32 | (uint32_t)first) ^ (a_high * b_high + (second >> 32) + (third >> 32));
+#endif
+}
+
 static uint64_t hash_reference(const struct bw_check *check, const struct bw_reference *reference)
 {
     const uint64_t *numbers = check->secrets.number;
-    return bw_fact_mix(reference->kind * numbers[0] + reference->bytenr * numbers[1] +
-                       reference->length * numbers[2] + reference->source * numbers[3] +
-                       reference->inode * numbers[4] + reference->offset * numbers[5]);
+    return bw_fact_mix(multiply(reference->bytenr ^ numbers[0], reference->length ^ numbers[1]) +
+                       multiply(reference->source ^ numbers[2], reference->kind ^ numbers[3]) +
+                       multiply(reference->inode ^ numbers[4], reference->offset ^ numbers[5]));
 }
 
 uint64_t bw_count_promised_reference(struct bw_check *check, const struct bw_reference *reference)

@@ -3,6 +3,7 @@
  * of both sides; blocks that were visited. */
 #include "check/blocks.h"
 #include "check/extents.h"
+#include "check/inode_sums.h"
 #include "check/reference_counts.h"
 #include "support/walk_helpers.h"
 
@@ -44,6 +45,39 @@ static void make_check(struct bw_check *check, struct bw_fs *fs)
     fs->superblock.nodesize = 16384;
     memset(check, 0, sizeof *check);
     check->fs = fs;
+}
+
+/* Two numbers that differ from the right ones in their highest bits do not cancel out. */
+static void test_highest_bits(void **state)
+{
+    (void)state;
+    static struct bw_check check;
+    static struct bw_fs fs;
+    make_check(&check, &fs);
+    check.secrets = bw_fact_secrets_of(1);
+    check.references = calloc(1, sizeof *check.references);
+    const struct bw_reference right = {.bytenr = 1 << 20,
+                                       .length = 4096,
+                                       .kind = BW_EXTENT_DATA_REF,
+                                       .source = 5,
+                                       .inode = 257,
+                                       .count = 1};
+    struct bw_reference wrong = right;
+    bw_count_promised_reference(&check, &right);
+    bw_count_reference(&check, &right);
+    assert_int_equal(bw_reference_counts_disagreeing(check.references), 0);
+    uint64_t *numbers[] = {&wrong.length, &wrong.source, &wrong.inode, &wrong.offset};
+    for (size_t i = 0; i < 4; i++)
+        for (size_t k = 0; k < i; k++) {
+            memset(check.references, 0, sizeof *check.references);
+            *numbers[i] ^= UINT64_C(1) << 63;
+            *numbers[k] ^= UINT64_C(1) << 63;
+            bw_count_promised_reference(&check, &wrong);
+            bw_count_reference(&check, &right);
+            assert_int_equal(bw_reference_counts_disagreeing(check.references), 1);
+            wrong = right;
+        }
+    free(check.references);
 }
 
 /* An extent item: 2 references of tree 5, 1 of the leaf at 65536, and an owner, which is none. */
@@ -188,9 +222,13 @@ static void test_visit_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts_agree),    cmocka_unit_test(test_reference_hash),
-        cmocka_unit_test(test_extent_item),     cmocka_unit_test(test_entries),
-        cmocka_unit_test(test_entries_bounded), cmocka_unit_test(test_visit_without_memory),
+        cmocka_unit_test(test_counts_agree),
+        cmocka_unit_test(test_reference_hash),
+        cmocka_unit_test(test_highest_bits),
+        cmocka_unit_test(test_extent_item),
+        cmocka_unit_test(test_entries),
+        cmocka_unit_test(test_entries_bounded),
+        cmocka_unit_test(test_visit_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
