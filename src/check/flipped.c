@@ -504,11 +504,11 @@ static bool has_newer(const struct search *search, const struct bw_node *node, u
 
 /* Whether the block's own generation can be wrong. Without a newer item in it, a block that is
  * older than its parent expects is rather an earlier version: a disk has lost a write. With a newer
- * one, a later block may have replaced the expected one. */
+ * one, a later block may have replaced the expected one. The first transaction is 1. */
 static bool may_have_wrong_generation(const struct search *search, const struct bw_node *node,
                                       uint64_t have, uint64_t want)
 {
-    return have < want ? has_newer(search, node, have) : !has_newer(search, node, want);
+    return have < want ? !have || has_newer(search, node, have) : !has_newer(search, node, want);
 }
 
 /* Whether the last key reaches into the range of the next block. */
@@ -673,7 +673,7 @@ static void decide(struct search *search, struct bw_flip *flip)
     } else if (generation != expectation->generation) {
         /* The extent item of the block has its generation, too. */
         const uint64_t want = expectation->generation, third = generation_in_extent_tree(search);
-        other.generation = generation;
+        other.generation = search->rules.leaf_generation = generation;
         const bool is_own =
             third == want || generation > search->check->fs->superblock.generation + 1;
         if (is_own && may_have_wrong_generation(search, &node, generation, want))

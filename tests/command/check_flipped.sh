@@ -196,10 +196,14 @@ image=$fixtures/old-16k/dev1.img
 misleads 31375360 89 0
 image=$fixtures/plain/dev1.img
 
-# Nothing in a leaf of checksums shows its transaction: it may be an earlier version, because the
-# disk has lost a write. A block with newer children has a wrong generation.
-misleads 31162368 80 3
+# Nothing in a leaf of UUIDs shows its transaction. So it may be an earlier version, after a lost
+# write. A generation is wrong if the block has newer children, or if it is 0.
+misleads 30539776 80 2
 names block-stale 8 31129600 80 3
+names block-stale 8 31162368 80 3
+
+# The parent expects an earlier transaction than the block and its extent item have.
+names block-stale 7 $node $((101 + 25)) 0
 
 # Two flipped bits are not one, and a healthy image has none.
 flipped $leaf 80 3
