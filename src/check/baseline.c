@@ -363,8 +363,10 @@ struct bw_error *bw_baseline_parse(const void *bytes, size_t size, struct bw_bas
     const uint8_t *start = bytes;
     bw_le64 sum;
     *result = NULL;
-    if (size < sizeof magic + sizeof sum || memcmp(bytes, magic, sizeof magic) != 0)
+    if (size < sizeof magic + sizeof sum || memcmp(bytes, magic, strlen("bw baseline ")) != 0)
         return bw_error_create(BW_ERROR_USAGE, "it is not the baseline of a check");
+    if (memcmp(bytes, magic, sizeof magic) != 0)
+        return bw_error_create(BW_ERROR_USAGE, "another version of btrfs-walk wrote this baseline");
     memcpy(&sum, start + size - sizeof sum, sizeof sum);
     if (bw_get64(sum) != XXH3_64bits(bytes, size - sizeof sum))
         return bw_error_create(BW_ERROR_USAGE, "its checksum does not match: it is damaged");

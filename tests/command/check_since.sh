@@ -160,6 +160,9 @@ holds "it cannot be used, which is a note" \
 head -c 3000 "$base" > "$WORK/cut"
 expect "a cut baseline" 16 'cut: its checksum does not match: it is damaged' check --since \
     "$WORK/cut" "$later"
+{ printf 'bw baseline 001\n' && tail -c +17 "$base"; } > "$WORK/other"
+expect "the baseline of another version" 16 'other: another version of btrfs-walk wrote' \
+    check --since "$WORK/other" "$later"
 expect "no baseline" 16 "is not the baseline of a check" check --since "$ROOT/README.md" "$later"
 expect "no such file" 8 'nowhere' check --since "$WORK/nowhere" "$later"
 expect "generation 0" 16 'no generation 0' check --since 0 "$later"
