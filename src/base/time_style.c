@@ -2,6 +2,7 @@
 /* Writing times by strftime(3), which does not support nanoseconds: %N is written here. */
 #include "base/time_style.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -60,7 +61,8 @@ void bw_time_style_append(const struct bw_time_style *style, const struct timesp
         }
         format = "%04Y-%m-%d %H:%M:%S.%N +0000"; /* slower, but for all years */
     }
-    if (!gmtime_r(&time->tv_sec, &parts)) {
+    /* strftime() takes later years for negative ones. */
+    if (!gmtime_r(&time->tv_sec, &parts) || parts.tm_year > INT_MAX - 1900) {
         bw_buffer_format(text, "%lld", (long long)time->tv_sec);
         return;
     }

@@ -62,6 +62,9 @@ static void test_odd_times(void **state)
     expect_time("long-iso", (struct timespec){-62135596800, 1}, "0001-01-01 00:00");
     expect_time("full-iso", (struct timespec){253402300800, 1},
                 "10000-01-01 00:00:00.000000001 +0000");
+    expect_time("full-iso", (struct timespec){67767976233532799, 1},
+                "2147483647-12-31 23:59:59.000000001 +0000");
+    expect_time("full-iso", (struct timespec){67767976233532800, 1}, "67767976233532800");
     expect_time("full-iso", (struct timespec){-1, 500000000},
                 "1969-12-31 23:59:59.500000000 +0000");
 }
