@@ -45,6 +45,7 @@ expect "one between others" 0 'lost.img is device' ls "${three[0]}" "$lost" "${t
 expect "another file system" 1 "plain/dev1.img is an image; did you mean --device .*dev1.img\?" \
     cat "$first" "$second" "$plain"
 expect "one to compare with" 2 "did you mean --other .*raid1" diff "$plain" "$first" /
+expect "one that may be a device" 2 "did you mean --other .*dev2" diff "${sprout[@]}"
 cp "$plain" "$WORK/top-file"
 (cd "$WORK" && expect "a path that is the name of an image, too" 0 'is missing' cat "$first" \
     top-file)

@@ -529,6 +529,12 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
             fprintf(stderr, "btrfs-walk: warning: the list of paths is empty: nothing to do\n");
     } else if (needs_path && !common->path_count) {
         status = cmd_usage_error(command, command->missing, NULL);
+        /* An image to compare with may be a copy, a seed or a sprout: a device, by its looks. */
+        const struct cmd_option_list options = cmd_options_of(command, NULL, NULL);
+        if (count > 1 && cmd_has_option(&options, "other")) {
+            stray = given[1];
+            stray_is_image = true;
+        }
     } else {
         error = bw_servers_create((enum bw_helper_mode)common->input.helpers,
                                   &common->input.fs.servers);
