@@ -155,10 +155,10 @@ struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_optio
  * Selections: conditions that files must meet to be listed, with the names that find(1) uses. The
  * conditions on names are tested first; an inode is looked up only for files that meet those, and
  * only if another condition needs it. Extended attributes are read last.
+ *
+ * A file must meet all conditions. Several threads may use a selection at once while none of them
+ * changes it.
  */
-
-/** A list of conditions, all of which a file must meet. Several threads may use a selection at once
- * while none of them changes it. */
 
 /** Creates an empty selection, which every file meets. Conditions on ages are relative to
  * the time of this call. BW_ERROR_NO_MEMORY. */
