@@ -110,11 +110,12 @@ static void copy_value(const struct copy *copy, const struct bw_member *member)
             return;
         possible = bw_known_uuid(copy->known, value);
     } else if (member->format == BW_FORMAT_TIME) {
-        /* within some ten thousand years */
+        /* Beyond some ten thousand years, zeros: all times of an inode may be wrong. */
         const struct bw_disk_timespec *time = (const void *)value;
         const int64_t seconds = (int64_t)bw_get64(time->seconds), most = INT64_C(1) << 40;
-        possible = seconds > -most && seconds < most &&
-                   (field->size < sizeof *time || bw_get32(time->nanoseconds) < 1000000000);
+        possible = field->size < sizeof *time || bw_get32(time->nanoseconds) < 1000000000;
+        if (possible && (seconds <= -most || seconds >= most))
+            return;
     } else if (member->format == BW_FORMAT_FLAGS) {
         /* The known flags, and the fact that there are unknown ones. */
         const uint64_t flags = bw_number_at(value, field->size);

@@ -197,7 +197,8 @@ static void test_numbers(void **state)
          3 | UINT64_C(1) << 40},
         {offsetof(struct bw_disk_inode_item, reserved), 8, 1, 0},
         {offsetof(struct bw_disk_inode_item, mtime), 8, UINT64_C(1) << 39, UINT64_C(1) << 39},
-        {offsetof(struct bw_disk_inode_item, mtime), 8, UINT64_C(1) << 40, all},
+        {offsetof(struct bw_disk_inode_item, mtime), 8, UINT64_C(1) << 40, 0},
+        {offsetof(struct bw_disk_inode_item, mtime) + 8, 4, 1000000000, UINT32_MAX},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (unsigned two = 0; two < 2; two++) {
