@@ -222,7 +222,7 @@ static void add_bad_copy(struct bw_check *check, const struct bw_tree *tree,
         bw_check_lacks_memory(check, bw_error_no_memory());
     known = known && find_good_copy(check, block, request->mirror + 1u);
     if (known && !block->good && !block->bad && block->in_chunk) {
-        /* The layer features/verify corrects a flipped bit. */
+        /* The layer features/verify joins bad mirrors, or corrects a flipped bit. */
         BW_AUTO_ERROR struct bw_error *bad =
             bw_block_read(&check->fs->reader, &block->pointer, block->buffer);
         enum bw_code_number ignored;

@@ -20,7 +20,7 @@ struct bw_checked_block {
     unsigned good_copy;          /**< the first that is good; 0: none of those read so far */
     unsigned bad;                /**< how many are bad */
     bool bad_parity;             /**< parity gives a block that is bad */
-    bool corrected;              /**< none is good, but one with a flipped bit was corrected */
+    bool corrected; /**< none is good, but they were joined, or a flipped bit corrected */
 };
 
 /** Memory for reading copies that are compared; one thread at a time uses it. */

@@ -13,8 +13,8 @@
  * wrong, because the same bytes would come from the page cache. If it could not be read, its
  * sectors are read one by one: maybe only one of them fails, or the error was transient.
  *
- * If no copy of a tree block is good, its pieces are joined, see join_copies(): each copy may have
- * lost other sectors of the disk.
+ * If no copy of a tree block is good, their sectors are joined (joint.h): each copy may have lost
+ * other ones.
  *
  * If no copy of a sector is good, there are three last resorts, two of which are options. Perhaps
  * only one bit of a copy is flipped; CRC-32C names it (ondisk/bit_flip.h). The corrected sector is
@@ -54,6 +54,7 @@
 #include "ondisk/node.h"
 #include "ondisk/tree_title.h"
 #include "xlators/classes.h"
+#include "xlators/features/joint.h"
 
 /* The most repairs that are reported; a stale mirror could have millions. */
 enum { REPORT_LIMIT = 1 << 16 };
@@ -82,7 +83,8 @@ struct verify {
     struct bw_key_set reported;    /* addresses whose repair was reported; protected by `lock` */
     uint64_t correct, ignore;      /* the options */
     struct bw_key_map searched;    /* results of searches, by address + copy, see find_flip(), and
-                                    * by address, see join_copies(); protected by `lock` */
+                                    * generations of blocks that cannot be joined, by address;
+                                    * protected by `lock` */
     struct bw_search_limit *limit; /* bw_fs_options.search_limit; may be NULL */
     uint64_t search_time;          /* the rest of the option, in ns; protected by `lock` */
     _Atomic uint64_t not_searched; /* mirrors of blocks and sectors for which no time was left */
@@ -614,181 +616,35 @@ static struct bw_error *read_copy(struct repair *repair, unsigned copy, unsigned
     return NULL;
 }
 
-/* Joining the copies of a tree block. */
-
-/* Disks lose sectors. If a copy cannot be read as a whole, the page cache still reads other pages
- * of it. A page with several versions of a sector comes from one copy, unless some of its sectors
- * are zeros or unreadable in the others. */
-enum { JOINED_SECTOR = 512, JOINED_PAGE = 4096 };
-
-/* The most versions of a sector, and the most combinations of versions that are tried. */
-enum { VERSIONS_LIMIT = 8, JOIN_LIMIT = 64 };
-
-/* The damaged copies of a tree block. */
-struct joint {
-    unsigned copies;
-    uint32_t length, sectors; /* of one copy */
-    uint8_t *bytes;           /* one copy after the other */
-    bool *is_unread;          /* sectors of these copies */
-};
-
-/* Adjacent sectors of which the same copies have different versions. */
-struct joined_run {
-    uint32_t first, end;
-    unsigned count, chosen;
-    uint8_t versions[VERSIONS_LIMIT]; /* copies, counted from 0 */
-};
-
-static void free_joint(struct joint *joint)
-{
-    free(joint->bytes);
-    free(joint->is_unread);
-}
-
-static const uint8_t *joint_sector(const struct joint *joint, unsigned copy, uint32_t sector)
-{
-    return joint->bytes + (size_t)copy * joint->length + (size_t)sector * JOINED_SECTOR;
-}
-
-/* Reads a mirror as the next copy; what fails, page by page, and finally sector by sector. */
-static void read_joint(const struct repair *repair, struct joint *joint, unsigned mirror)
-{
-    const uint32_t sizes[] = {joint->length, JOINED_PAGE, JOINED_SECTOR};
-    uint8_t *bytes = joint->bytes + (size_t)joint->copies * joint->length;
-    bool *is_unread = joint->is_unread + (size_t)joint->copies * joint->sectors;
-    memset(is_unread, true, joint->sectors);
-    for (unsigned i = 0; i < 3; i++)
-        for (uint32_t at = 0; at < joint->length; at += sizes[i]) {
-            struct bw_request read = {.kind = repair->request->kind,
-                                      .length = (uint32_t)bw_min(sizes[i], joint->length - at),
-                                      .address = repair->request->address + at,
-                                      .mirror = (uint8_t)mirror,
-                                      .buffer = bytes + at,
-                                      .expectation = repair->request->expectation};
-            if (!is_unread[at / JOINED_SECTOR])
-                continue;
-            bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &read, 1);
-            BW_AUTO_ERROR struct bw_error *unreadable = read.error;
-            memset(is_unread + at / JOINED_SECTOR, unreadable != NULL, read.length / JOINED_SECTOR);
-        }
-    /* A copy with the right checksum has lost nothing: it is another version of the block. */
-    const struct verify *verify = bw_xlator_private(repair->xlator);
-    const bool is_whole =
-        !memchr(is_unread, true, joint->sectors) &&
-        bw_checksum_accepts_block(verify->checksum, verify->other_checksums, bytes, joint->length);
-    joint->copies += !is_whole;
-}
-
-/* Lists the copies with different versions of a sector in `run`. Sectors that were not copied from
- * a disk are zeros: with `skips_zeros`, they count only if all copies have them. */
-static void list_versions(const struct joint *joint, uint32_t sector, bool skips_zeros,
-                          struct joined_run *run)
-{
-    *run = (struct joined_run){.first = sector, .end = sector + 1};
-    unsigned with_zeros = joint->copies;
-    for (unsigned copy = 0; copy < joint->copies; copy++) {
-        const uint8_t *bytes = joint_sector(joint, copy, sector);
-        bool is_new = !joint->is_unread[(size_t)copy * joint->sectors + sector];
-        if (is_new && skips_zeros && bw_is_zeros(bytes, JOINED_SECTOR)) {
-            with_zeros = copy;
-            is_new = false;
-        }
-        for (unsigned i = 0; i < run->count && is_new; i++)
-            is_new =
-                memcmp(bytes, joint_sector(joint, run->versions[i], sector), JOINED_SECTOR) != 0;
-        if (is_new && run->count < VERSIONS_LIMIT)
-            run->versions[run->count++] = (uint8_t)copy;
-    }
-    if (!run->count && with_zeros < joint->copies)
-        run->versions[run->count++] = (uint8_t)with_zeros;
-}
-
-/* Puts the sectors of which only one version exists into `block`, and lists the others in `runs`.
- * False if a sector has no version, or they have too many combinations. */
-static bool list_runs(const struct joint *joint, bool skips_zeros, uint8_t *block,
-                      struct joined_run *runs, unsigned *count)
-{
-    unsigned combinations = 1;
-    *count = 0;
-    for (uint32_t sector = 0; sector < joint->sectors; sector++) {
-        struct joined_run run, *last = *count ? &runs[*count - 1] : NULL;
-        list_versions(joint, sector, skips_zeros, &run);
-        if (!run.count)
-            return false;
-        memcpy(block + (size_t)sector * JOINED_SECTOR, joint_sector(joint, run.versions[0], sector),
-               JOINED_SECTOR);
-        if (run.count == 1)
-            continue;
-        if (last && last->end == sector && sector % (JOINED_PAGE / JOINED_SECTOR) &&
-            last->count == run.count && memcmp(last->versions, run.versions, run.count) == 0) {
-            last->end++;
-            continue;
-        }
-        combinations *= run.count;
-        if (combinations > JOIN_LIMIT)
-            return false;
-        runs[(*count)++] = run;
-    }
-    return true;
-}
-
-/* Tries all combinations of versions, until one has the right checksum and passes all checks. */
-static bool try_versions(const struct repair *repair, const struct joint *joint,
-                         struct joined_run *runs, unsigned count)
-{
-    const struct verify *verify = bw_xlator_private(repair->xlator);
-    uint8_t *block = repair->request->buffer;
-    for (unsigned i = 0; i <= count;) {
-        for (const struct joined_run *run = runs; run < runs + count; run++)
-            memcpy(block + (size_t)run->first * JOINED_SECTOR,
-                   joint_sector(joint, run->versions[run->chosen], run->first),
-                   (size_t)(run->end - run->first) * JOINED_SECTOR);
-        if (bw_checksum_accepts_block(verify->checksum, verify->other_checksums, block,
-                                      joint->length)) {
-            BW_AUTO_ERROR struct bw_error *bad = check_contents(verify, repair->request);
-            return !bad;
-        }
-        for (i = 0; i < count && ++runs[i].chosen == runs[i].count; i++)
-            runs[i].chosen = 0;
-        if (i == count)
-            return false;
-    }
-    return false;
-}
-
-/*
- * Makes a tree block of pieces of its copies, none of which is good: a disk rarely loses the same
- * sectors of all. The checksum proves that the pieces belong together. What fails is remembered.
- */
+/* Joins the copies of a tree block, none of which is good. Failures are remembered. */
 static struct bw_error *join_copies(struct repair *repair, unsigned copies)
 {
     struct verify *verify = bw_xlator_private(repair->xlator);
     const struct bw_request *request = repair->request;
-    struct joint joint __attribute__((cleanup(free_joint))) = {
-        .length = request->length, .sectors = request->length / JOINED_SECTOR};
-    if (request->kind != BW_REQUEST_TREE_BLOCK || request->mirror || copies < 2 ||
-        request->length % JOINED_PAGE)
+    struct bw_joint joint = {.frame = repair->frame,
+                             .layer = bw_xlator_child(repair->xlator, 0),
+                             .request = request,
+                             .copies = copies,
+                             .checksum = verify->checksum,
+                             .other_checksums = verify->other_checksums};
+    if (request->kind != BW_REQUEST_TREE_BLOCK || request->mirror)
         return NULL;
+    const uint32_t generation = (uint32_t)request->expectation->generation;
     pthread_mutex_lock(&verify->lock);
-    const uint32_t before = bw_key_map_get(&verify->searched, request->address, FLIP_UNKNOWN);
+    const uint32_t failed = bw_key_map_get(&verify->searched, request->address, ~generation);
     pthread_mutex_unlock(&verify->lock);
-    if (before == FLIP_NONE)
+    if (failed == generation)
         return NULL;
 
-    joint.bytes = calloc(copies, joint.length);
-    joint.is_unread = calloc(copies, joint.sectors);
-    if (!joint.bytes || !joint.is_unread)
-        return bw_error_no_memory();
-    for (unsigned mirror = 1; mirror <= copies; mirror++)
-        read_joint(repair, &joint, mirror);
-
-    bool is_joined = false;
-    struct joined_run runs[JOIN_LIMIT];
-    unsigned count;
-    for (unsigned keeps_zeros = 0; joint.copies > 1 && keeps_zeros < 2 && !is_joined; keeps_zeros++)
-        is_joined = list_runs(&joint, !keeps_zeros, request->buffer, runs, &count) &&
-                    try_versions(repair, &joint, runs, count);
-    if (is_joined) {
+    for (unsigned copy = 1; copy <= bw_min(copies, BW_JOINT_COPIES); copy++) {
+        const struct attempt *attempt = last_attempt(repair, copy, 0);
+        if (attempt && attempt->error->code == BW_ERROR_SYSTEM)
+            joint.failed |= UINT64_C(1) << (copy - 1);
+    }
+    bool is_joined;
+    BW_TRY(bw_joint_read(&joint, &is_joined));
+    BW_AUTO_ERROR struct bw_error *wrong = is_joined ? check_contents(verify, request) : NULL;
+    if (is_joined && !wrong) {
         report_joined(repair);
         repair->bad[0] = false;
         repair->is_accepted = true;
@@ -796,7 +652,7 @@ static struct bw_error *join_copies(struct repair *repair, unsigned copies)
     }
     pthread_mutex_lock(&verify->lock);
     if (verify->searched.count < SEARCH_LIMIT)
-        bw_error_free(bw_key_map_put(&verify->searched, request->address, FLIP_NONE));
+        bw_error_free(bw_key_map_put(&verify->searched, request->address, generation));
     pthread_mutex_unlock(&verify->lock);
     return NULL;
 }

@@ -254,6 +254,15 @@ static void test_joined_copies(void **state)
     assert_int_equal(report_log_count(&bench->log, "warning features/verify tree block"), 2);
     assert_int_equal(report_log_count(&bench->log, "joined from its bad mirrors"), 2);
 
+    /* A block that did not fit another parent is tried again. */
+    for (unsigned copy = 1; copy <= 3; copy++)
+        lose_sector(bench, copy, 4, copy, 0x55);
+    struct bw_tree_block_expectation wanted = block_bench_expectation(4);
+    wanted.generation++;
+    expect_error(block_bench_read(bench->top, 4, &wanted, false, bench->buffer), BW_ERROR_CORRUPT,
+                 "all 3 mirrors are bad");
+    expect_success(read_block(bench, 4));
+
     /* A sector that all copies have lost; what is joined must be the block that is expected. */
     for (unsigned copy = 1; copy <= 3; copy++) {
         lose_sector(bench, copy, 2, 5, (int)copy);
