@@ -25,7 +25,7 @@ else
     skip "a compiler" "calls that fail"
     finish
 fi
-[ -n "${WORST:-}" ] && options+=(--verbose) || options+=(--most 200 --seconds 0.5)
+[ -n "${WORST:-}" ] && options+=(--verbose) || options+=(--most 50)
 
 functions=$BUILD/tests/failing/functions
 if [ -e "$functions" ]; then

@@ -129,6 +129,8 @@ static void serve(void)
             open_streams();
             return;
         }
+        if (child < 0)
+            _exit(1);
         int ended_with;
         for (pid_t ended; (ended = wait(&ended_with)) > 0;)
             if (ended == child)
