@@ -120,7 +120,7 @@ struct worker {
     uint64_t unread; /* bytes that the mirror read last could not provide */
     uint8_t *buffer;
     bool open[SLOTS];  /* positions to read from the next mirror */
-    bool known[SLOTS]; /* positions of which a mirror had a block, or zeros that are no loss */
+    bool known[SLOTS]; /* positions of which a mirror had a block, or something that is no loss */
     struct bw_found_block found[SLOTS];
 };
 
@@ -157,7 +157,8 @@ static void read_requests(const struct worker *worker, struct bw_request *reques
 }
 
 /* Classifies a position. It stays open if another mirror may be better. In mixed chunks, data is
- * likely, so other mirrors are read only if it looks like a damaged block. */
+ * likely, so other mirrors are read only if it looks like a damaged block. Chunks contain the
+ * places of superblocks, which are never blocks. */
 static void assess_slot(struct worker *worker, uint32_t slot, bool is_first)
 {
     struct bw_history_scan *scan = worker->scanner->scan;
@@ -167,12 +168,15 @@ static void assess_slot(struct worker *worker, uint32_t slot, bool is_first)
     const enum bw_found_kind kind =
         bw_found_recognise(&worker->scanner->identity, scan->index, bytes,
                            worker->range->logical + offset, &worker->found[slot]);
+    const struct bw_disk_superblock *super = (const void *)bytes;
+    const bool is_super = kind == BW_FOUND_NOTHING && nodesize >= sizeof *super &&
+                          bw_get64(super->magic) == BW_SUPERBLOCK_MAGIC;
     const struct bw_node block = bw_node_view(bytes, nodesize);
     if (kind == BW_FOUND_BLOCK && scan->visit && !scan->visit(scan->context, &block))
         scan->index->no_memory = true;
     scan->zeros += kind == BW_FOUND_ZEROS && is_first;
     worker->known[slot] |=
-        kind == BW_FOUND_BLOCK || (kind == BW_FOUND_ZEROS && !scan->doubts_zeros);
+        is_super || kind == BW_FOUND_BLOCK || (kind == BW_FOUND_ZEROS && !scan->doubts_zeros);
     worker->open[slot] =
         kind == BW_FOUND_DAMAGED || (kind == BW_FOUND_NOTHING && !worker->range->mixed) ||
         (kind == BW_FOUND_ZEROS && (scan->doubts_zeros || worker->range->discards));

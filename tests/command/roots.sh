@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone plain dup-metadata-0 \
-    snapshots-with-quotas differences || exit 1
+    snapshots-with-quotas differences raid10-2 || exit 1
 image=$BUILD/fixtures/gone/dev1.img
 discarded=$BUILD/fixtures/plain/dev1.img
 columns=generation,found,status,recoverable,lost_blocks,trimmed,overwritten,readable_subvolumes
@@ -35,6 +35,17 @@ expect "a copy of which only zeros are left" 0 'superblock copy 1 .* rejected' \
     roots -o generation,found,recoverable "$BUILD/fixtures/dup-metadata-0/dev1.img"
 is "its other copy is scanned" "$(rows)" '7 superblock backup-2 scan whole;6 backup-1 lost;'\
 '5 backup-0 lost;4 backup-3 lost;'
+
+# Chunks of metadata contain the places of superblocks. These are no blocks, so it is no loss if
+# another mirror cannot be read there. The superblock is copied into the chunk at 30408704.
+cp --sparse=always "$BUILD/fixtures/raid10-2/"dev[12].img "$WORK"
+dd if="$WORK/dev1.img" of="$WORK/dev1.img" bs=64K skip=1 seek=$((464 + 256)) count=1 \
+    conv=notrunc status=none
+truncate -s 20M "$WORK/dev2.img"
+expect "a superblock in a chunk, and a mirror that is cut off" 0 'dev2.img is cut off' \
+    roots --scan "$WORK/dev1.img" "$WORK/dev2.img"
+is "the place of a superblock lacks nothing" "$(grep -c 'cannot be read' "$WORK/err")" 0
+
 expect "roots with trees" 0 - roots --trees -o generation,tree_name,recoverable "$discarded"
 is "all nine trees of the newest generation are whole" "$(grep -c '^8.*whole' "$WORK/out")" 9
 
