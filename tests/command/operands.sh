@@ -67,6 +67,11 @@ expect "a compressed image is a device" 0 - cat "$first" "$WORK/second.gz" /top-
 holds "the image begins at --image-offset 0" out_is "at the top"
 expect "one that is meant as a path" 2 'second.gz was opened as an image' cat "$first" \
     "$WORK/second.gz"
+truncate -s 64M "$WORK/empty.img"
+expect "an empty disk as a device" 1 'empty.img is not used' cat --device "$WORK/empty.img" \
+    "$first" /top-file
+is "no other reading of an argument of --device is suggested" \
+    "$(grep -c 'opened as an image' "$WORK/err")" 0
 expect "a device that is not there" 2 'cannot open .*nowhere' --device "$WORK/nowhere" "$first"
 is "no other reading of it is suggested" "$(wc -l < "$WORK/err")" 1
 expect "an address" 2 'cannot connect to nbd' cat "$first" nbd+unix:///x?socket=nowhere /top-file

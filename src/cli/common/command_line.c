@@ -454,17 +454,17 @@ static bool are_swapped(const struct cmd_common *common, char **given, size_t co
 }
 
 /* Names the other reading of an operand, after a failure: a path that looks like an image may be
- * the argument of an option, and an image may be meant as a path. `stray`: the first path that is
- * an image (`is_image`), or may be one; or NULL. */
+ * the argument of an option, and one of the first `operands` images may be meant as a path.
+ * `stray`: the first path that is an image (`is_image`), or may be one; or NULL. */
 static void suggest_reading(const struct command *command, const struct cmd_common *common,
-                            const char *stray, bool is_image)
+                            size_t operands, const char *stray, bool is_image)
 {
     const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
     BW_AUTO_BUFFER struct bw_buffer line = {0};
     uint8_t fsid[BW_UUID_SIZE];
     struct stat status;
     const char *image = NULL, *path = NULL;
-    for (size_t i = 1; command->takes_paths && i < common->input.image_count && !image; i++)
+    for (size_t i = 1; command->takes_paths && i < operands && !image; i++)
         if (stat(common->input.images[i], &status) == 0 &&
             !bw_file_holds_superblock(common->input.images[i], common->input.fs.offset, fsid))
             image = common->input.images[i];
@@ -502,6 +502,7 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
                                given[0]);
 
     sort_operands(command, common, given, count);
+    const size_t image_operands = count - common->path_count;
     for (size_t i = 0; i < common->input.image_count && !command->needs_no_image; i++)
         if (!*common->input.images[i])
             return cmd_usage_error(command, "the name of an image is empty", NULL);
@@ -554,7 +555,7 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
         }
     }
     if (status)
-        suggest_reading(command, common, stray, stray_is_image);
+        suggest_reading(command, common, image_operands, stray, stray_is_image);
     if (is_incomplete)
         status = cmd_worse_status(status, STATUS_PARTIAL);
     error = cmd_sync_file(common, STDOUT_FILENO, "stdout");
