@@ -198,12 +198,14 @@ struct bw_error *bw_joint_read(const struct bw_joint *joint, bool *is_joined)
     for (unsigned mirror = 1; mirror <= copies; mirror++)
         BW_TRY(read_copy(&pieces, mirror));
 
-    bool has_skipped = true;
-    for (unsigned i = 0; i < 4 && pieces.copies > 1 && has_skipped && !*is_joined; i++) {
+    bool has_skipped = false;
+    for (unsigned i = 0; i < 4 && pieces.copies > 1 && !*is_joined; i++) {
         struct choices choices = {.group_size = i % 2 ? 1 : PAGE / SECTOR, .skips_zeros = i < 2};
+        if (i > 1 && !has_skipped)
+            break;
         *is_joined = list_choices(&pieces, joint->request->buffer, &choices) &&
                      try_choices(&pieces, joint->request->buffer, &choices);
-        has_skipped = i != 1 || choices.has_skipped;
+        has_skipped |= choices.has_skipped;
     }
     return NULL;
 }

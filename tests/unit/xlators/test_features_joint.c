@@ -97,6 +97,12 @@ static void test_versions(void **state)
     free_bench(bench);
 
     bench = make_bench(2, NULL);
+    for (unsigned page = 0; page < 4; page++)
+        lose(bench, 1 + page % 2, page * 8, 8, 0x55); /* with zeros in two of them */
+    assert_true(is_joined(bench, 0));
+    free_bench(bench);
+
+    bench = make_bench(2, NULL);
     for (unsigned sector = 0; sector < 6; sector++)
         lose(bench, 1 + sector % 2, sector, 1, 0x55);
     assert_true(is_joined(bench, 0));
