@@ -134,6 +134,45 @@ static void test_block_ids(void **state)
     assert_memory_equal(disk.metadata_uuid, first, BW_UUID_SIZE);
 }
 
+/* What is encoded is decoded as the same. */
+static void test_encoded_superblock(void **state)
+{
+    (void)state;
+    static struct bw_disk_superblock disk, again;
+    struct bw_superblock super = {.metadata_uuid = {1},
+                                  .fsid = {2},
+                                  .flags = 1,
+                                  .generation = 9,
+                                  .root = {65536, 9, 1},
+                                  .chunk_root = {131072, 8, 2},
+                                  .total_bytes = 1 << 30,
+                                  .bytes_used = 1 << 20,
+                                  .device_count = 2,
+                                  .uuid_tree_generation = 7,
+                                  .cache_generation = 6,
+                                  .sectorsize = 4096,
+                                  .nodesize = 16384,
+                                  .compat_ro_flags = 3,
+                                  .incompat_flags = BW_INCOMPAT_METADATA_UUID,
+                                  .checksum_type = BW_CHECKSUM_CRC32C,
+                                  .label = "label",
+                                  .device = {.devid = 2,
+                                             .total_bytes = 1 << 29,
+                                             .bytes_used = 4096,
+                                             .uuid = {3},
+                                             .fsid = {2}},
+                                  .system_chunk_array_size = 2,
+                                  .system_chunk_array = {4, 5}};
+    bw_superblock_encode(&super, &disk);
+    bw_checksum_compute(BW_CHECKSUM_CRC32C, (uint8_t *)&disk + BW_CSUM_SIZE,
+                        sizeof disk - BW_CSUM_SIZE, disk.csum);
+    expect_success(bw_superblock_decode(&disk, bw_superblock_offset(0), &super));
+    assert_int_equal(super.nodesize, 16384);
+    bw_superblock_encode(&super, &again);
+    memcpy(again.csum, disk.csum, sizeof again.csum);
+    assert_memory_equal(&again, &disk, sizeof disk);
+}
+
 /* Times that do not fit are the last possible ones. */
 static void test_times(void **state)
 {
@@ -306,6 +345,7 @@ int main(void)
         cmocka_unit_test(test_order_of_groups),
         cmocka_unit_test(test_erased_superblocks),
         cmocka_unit_test(test_block_ids),
+        cmocka_unit_test(test_encoded_superblock),
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_names_of_types),
         cmocka_unit_test(test_sound_leaves),
