@@ -6,8 +6,8 @@
  * Each copy is read again. If a copy cannot be read as a whole, its pages are read one by one. A
  * page that a disk fails to read is not divided: the page cache reads whole pages, and a disk may
  * need seconds for each attempt. Other pages are divided, for a map of ddrescue lacks some sectors.
- * A copy with the right checksum has lost nothing. It is another version of the block, and not
- * used.
+ * A copy with the right checksum has lost nothing. If it could not be read before, it is the
+ * block. Otherwise, it is another version of the block, and not used.
  *
  * Then the versions of each sector are compared. Sectors that were not copied from a disk are
  * zeros, so zeros count only if no copy has other bytes. If several versions remain, one is chosen,
@@ -93,12 +93,14 @@ static struct bw_error *read_part(struct pieces *pieces, unsigned mirror, uint32
     return NULL;
 }
 
-/* Reads a mirror; if it is damaged, and a part of it can be read, it becomes the next copy. */
-static struct bw_error *read_copy(struct pieces *pieces, unsigned mirror)
+/* Reads a mirror; if it is damaged, and a part of it can be read, it becomes the next copy.
+ * `is_good`: it is not damaged, and a system call had failed before. */
+static struct bw_error *read_copy(struct pieces *pieces, unsigned mirror, bool *is_good)
 {
     const struct bw_joint *joint = pieces->joint;
     const uint32_t length = joint->request->length;
-    const uint32_t size = joint->failed >> (mirror - 1) & 1 ? PAGE : length;
+    const bool has_failed = joint->failed >> (mirror - 1) & 1;
+    const uint32_t size = has_failed ? PAGE : length;
     const bool *is_unread = pieces->is_unread + (size_t)pieces->copies * pieces->sectors;
     for (uint32_t at = 0; at < length; at += size)
         BW_TRY(read_part(pieces, mirror, at, size));
@@ -106,6 +108,7 @@ static struct bw_error *read_copy(struct pieces *pieces, unsigned mirror)
                           bw_checksum_accepts_block(joint->checksum, joint->other_checksums,
                                                     sector_of(pieces, pieces->copies, 0), length);
     pieces->copies += !is_whole && memchr(is_unread, false, pieces->sectors);
+    *is_good = is_whole && has_failed;
     return NULL;
 }
 
@@ -195,8 +198,10 @@ struct bw_error *bw_joint_read(const struct bw_joint *joint, bool *is_joined)
     pieces.is_unread = calloc(copies, pieces.sectors);
     if (!pieces.bytes || !pieces.is_unread)
         return bw_error_no_memory();
-    for (unsigned mirror = 1; mirror <= copies; mirror++)
-        BW_TRY(read_copy(&pieces, mirror));
+    for (unsigned mirror = 1; mirror <= copies && !*is_joined; mirror++)
+        BW_TRY(read_copy(&pieces, mirror, is_joined));
+    if (*is_joined)
+        memcpy(joint->request->buffer, sector_of(&pieces, pieces.copies, 0), length);
 
     bool has_skipped = false;
     for (unsigned i = 0; i < 4 && pieces.copies > 1 && !*is_joined; i++) {

@@ -147,6 +147,18 @@ static void test_failing_disk(void **state)
     free_bench(bench);
 }
 
+/* A copy that failed as a whole can be read now. It needs no other copy, and counts as bad only if
+ * it was read before. */
+static void test_good_again(void **state)
+{
+    (void)state;
+    struct joint_bench *bench = make_bench(2, NULL);
+    lose(bench, 1, 0, 32, 0x55);
+    assert_true(is_joined(bench, 2));
+    assert_false(is_joined(bench, 1));
+    free_bench(bench);
+}
+
 /* Sectors that a map of ddrescue lacks. */
 static void test_unread_sectors(void **state)
 {
@@ -182,9 +194,10 @@ static void test_odd_requests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zeros),          cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_whole_copies),   cmocka_unit_test(test_failing_disk),
-        cmocka_unit_test(test_unread_sectors), cmocka_unit_test(test_odd_requests),
+        cmocka_unit_test(test_zeros),        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_whole_copies), cmocka_unit_test(test_failing_disk),
+        cmocka_unit_test(test_good_again),   cmocka_unit_test(test_unread_sectors),
+        cmocka_unit_test(test_odd_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
