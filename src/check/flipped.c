@@ -438,7 +438,9 @@ void bw_flip_find_in_leaf(const struct bw_reached_block *leaf, const struct bw_i
 {
     struct search search;
     *flip = (struct bw_flip){0};
-    if (!begin_search(&search, leaf->check, leaf->pointer, leaf->node.block))
+    /* If a disk has lost writes of the superblock, all new items look too new. */
+    if (leaf->generation > leaf->check->fs->superblock.generation + 1 ||
+        !begin_search(&search, leaf->check, leaf->pointer, leaf->node.block))
         return;
     search.rules = *rules;
     if (slot)

@@ -205,6 +205,13 @@ names block-stale 8 31162368 80 3
 # The parent expects an earlier transaction than the block and its extent item have.
 names block-stale 7 $node $((101 + 25)) 0
 
+# A superblock that is older than the trees: no bit of their items is flipped.
+cp --sparse=always "$image" "$WORK/image"
+holds "a disk has lost the last superblocks" change "$WORK/image" super 72 8 6
+run_json check --json --all "$WORK/image" > "$WORK/out" 2> /dev/null
+holds "items are newer than the superblock" grep -q '"code":"inode-item"' "$WORK/out"
+is "but no bit of an item is named" "$(grep -c flipped_byte "$WORK/out")" 0
+
 # Two flipped bits are not one, and a healthy image has none.
 flipped $leaf 80 3
 holds "a second bit" flip $leaf 80 5
