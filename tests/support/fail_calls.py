@@ -199,7 +199,7 @@ class Command:
     def __init__(self, options, line, shared):
         kinds, words = line.split(": ", 1)
         self.kinds = [kind for kind in kinds.split() if kind in options.kind.split(",")]
-        self.most = options.most and options.most // (10 if "few" in kinds.split() else 1)
+        self.most = options.most and -(-options.most // (10 if "few" in kinds.split() else 1))
         self.words, self.options, self.shared = words.split(), options, shared
         self.name, self.process = words, None
 
@@ -403,7 +403,7 @@ def try_kind(command, kind, options, counts):
     tried = faults = 0
     for point, depth, frames in chosen(points, command.most, options):
         actions = [one for one in ACTIONS[kind] if re.search(options.action, one[0])]
-        if command.most: # one of them
+        if command.most and actions: # one of them
             actions = [actions[(mixed(point) + counts["commands"]) % len(actions)]]
         for name, action, later in actions:
             got = command.run(kind, point, depth, action, later)
