@@ -159,7 +159,9 @@ static void make_md1(const uint8_t *data, size_t size)
             put_32(list, 0x6433c509);
             put_32(list + 4, 0);
             list[8] = 1;
-            put_32(list + 4, bw_crc32c(bw_crc32c(UINT32_MAX, at + 16, 16), list, LIST));
+            const uint32_t seed = bw_crc32c(UINT32_MAX, at + 16, 16);
+            put_32(list + 48, bw_crc32c(seed, list + LIST, LIST)); /* the first payload is valid */
+            put_32(list + 4, bw_crc32c(seed, list, LIST));
         }
         put_32(at, 0xa92b4efc);
         put_32(at + 4, 1);

@@ -11,8 +11,9 @@ are left out, as far as the others suffice. The hashes of all files must be thos
 Do not run it on a machine that uses LVM or MD itself. Needs root, mkfs.btrfs and these tools, and a
 kernel with MD and the device mapper; if this machine's has not, a guest makes them (guest.py).
 
-Some arrays of RAID5 have a journal, and members may have lists of bad blocks. A snapshot that is
-not a thin volume has to be refused, with the name of its origin.
+Some arrays of RAID4, 5 and 6 have a journal. Their images may be copied while they are in use, so
+that only the journal has some blocks. Members may have lists of bad blocks. A snapshot that is not
+a thin volume has to be refused, with the name of its origin.
 """
 import glob
 import json
@@ -71,7 +72,7 @@ class Array(Layer):
                  r.choice(["0.90", "1.0", "1.1", "1.2", "1.2"])]
         words += ["--layout", layout] if layout else []
         words += ["--chunk", r.choice([4, 64, 512])] if level not in ("1", "linear") else []
-        self.has_journal = level == "5" and r.random() < 0.4
+        self.has_journal = level in "456" and r.random() < 0.4
         if self.has_journal:
             words[words.index("-e") + 1] = "1.2"
             words += ["--write-journal", self.stack.add_image(100 * MIB)]
@@ -82,7 +83,13 @@ class Array(Layer):
         run("mdadm", "--create", "--run", self.device, *words, *self.members, check=True,
             input="y\n")
         run("mdadm", "--wait", self.device)
-        self.members = self.members + ([self.stack.loops[-1]] if self.has_journal else [])
+        if self.has_journal:
+            self.members = self.members + [self.stack.loops[-1]]
+            mode = r.choice(["write-through", "write-back", "write-back"])
+            self.stack.log.append(mode)
+            with open(f"/sys/block/{os.path.basename(self.device)}/md/journal_mode", "w",
+                      encoding="ascii") as file:
+                file.write(mode)
 
     def change(self):
         """A member fails; it may be removed, and be rebuilt for a while."""
@@ -342,6 +349,16 @@ class Stack(Source):
             layer.start()
         self.mount_device()
 
+    def down_as_cut(self):
+        """As if the power fails. The journal is copied first: the array may free what it has."""
+        for image in reversed(self.images):
+            run("cp", "--sparse=always", image, image + ".cut", check=True)
+        self.log.append("power cut")
+        self.down()
+        for image in self.images:
+            os.replace(image + ".cut", image)
+        del self.layers[0].members[-1]  # the journal cannot be left out
+
     def detach(self):
         self.unmount()
         for layer in reversed(self.layers):
@@ -372,7 +389,8 @@ def make_stack(seed, directory):
         for layer in stack.layers:
             if stack.random.random() < 0.7:
                 layer.change()
-        stack.down()
+        is_cut = stack.layers[0].has_journal and stack.random.random() < 0.7
+        (stack.down_as_cut if is_cut else stack.down)()
         return {"images": [os.path.basename(image) for image in stack.given()],
                 "words": str(stack), "want": [line.decode() for line in stack.want],
                 "volume": next((layer.volume for layer in stack.layers if layer.volume), None),

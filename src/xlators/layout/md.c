@@ -48,6 +48,16 @@ struct member {
     size_t bad_count;
 };
 
+/* A block that only the journal has. */
+struct journaled {
+    uint64_t offset; /* in the data of its device */
+    uint32_t role;
+    bool is_cached; /* the parity of its row belongs to older data */
+    uint64_t at;    /* on the device with the journal */
+};
+
+BW_VECTOR(journaled_blocks, struct journaled);
+
 struct md {
     const struct bw_piece_map *pieces; /* the first member, for bw_pieces_*() */
     struct bw_md_superblock array;     /* the superblock of the newest member */
@@ -55,6 +65,10 @@ struct md {
     uint32_t given;                    /* members that are not missing */
     bool has_bad;                      /* a member has bad ranges */
     uint64_t size;                     /* bytes of the array */
+
+    /* RAID4, 5 and 6. */
+    struct bw_xlator *journal;         /* NULL: none, or it is empty */
+    struct journaled_blocks journaled; /* ordered by offset */
 
     /* RAID0. */
     struct zone *zones;
@@ -411,6 +425,123 @@ static bool is_current(const struct md *md, uint32_t role, uint64_t offset, uint
            until_border(member, offset, length, &is_bad) == length && !is_bad;
 }
 
+/* The journal: it gets data and parity before the other devices. If it has both of a row, the
+ * kernel writes them there when it starts the array. If it has only data, these belong to the
+ * array, but parity and the other data of the row still belong to the older data. */
+
+/* The first block in the journal whose offset is not less. */
+static size_t first_journaled(const struct md *md, uint64_t offset)
+{
+    size_t begin = 0, end = md->journaled.count;
+    while (begin < end) {
+        const size_t middle = begin + (end - begin) / 2;
+        if (md->journaled.items[middle].offset < offset)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* How far the blocks of a row from an offset on are all in the journal, or all not. */
+static uint64_t until_journaled(const struct md *md, uint64_t offset, uint64_t length)
+{
+    const uint64_t begin = offset / BW_MD_LOG_BLOCK * BW_MD_LOG_BLOCK;
+    const size_t i = first_journaled(md, begin);
+    if (i == md->journaled.count)
+        return length;
+    const uint64_t found = md->journaled.items[i].offset;
+    return bw_min(length, found == begin ? begin + BW_MD_LOG_BLOCK - offset : found - offset);
+}
+
+/* Where the journal has a part of a device. It contains either the bytes of the array or, without
+ * `with_cached`, those of which the row has the parity. */
+static bool find_journaled(const struct md *md, uint32_t role, uint64_t offset, bool with_cached,
+                           uint64_t *at)
+{
+    const uint64_t begin = offset / BW_MD_LOG_BLOCK * BW_MD_LOG_BLOCK;
+    bool is_found = false;
+    for (size_t i = first_journaled(md, begin);
+         i < md->journaled.count && md->journaled.items[i].offset == begin; i++) {
+        const struct journaled *block = &md->journaled.items[i];
+        if (block->role != role || (block->is_cached && !with_cached))
+            continue;
+        *at = block->at + (offset - begin); /* the cached ones are the last */
+        is_found = true;
+    }
+    return is_found;
+}
+
+static int compare_logged(const void *a, const void *b)
+{
+    const struct bw_md_logged *left = a, *right = b;
+    if (left->place != right->place)
+        return left->place < right->place ? -1 : 1;
+    return left->order < right->order ? -1 : left->order > right->order;
+}
+
+/* Adds the blocks of a row that the other devices lack. `log` is the history of the row. */
+static struct bw_error *replay_row(struct md *md, const struct bw_md_logged *log, size_t count)
+{
+    const uint32_t devices = md->array.device_count;
+    BW_AUTO_FREE uint64_t *blocks = calloc(2 * (size_t)devices, sizeof *blocks); /* 0: none */
+    if (!blocks)
+        return bw_error_no_memory();
+    uint64_t *written = blocks, *pending = blocks + devices;
+    bool has_data = false, has_parity = false;
+    for (size_t i = 0; i <= count; i++) {
+        const bool is_end = i == count, is_data = !is_end && log[i].kind == BW_MD_LOG_DATA;
+        const bool is_flush = !is_end && log[i].kind == BW_MD_LOG_FLUSH;
+        const bool is_complete = has_parity && (is_end || is_data);
+        /* parity without data: the row was written before */
+        for (uint32_t role = 0; is_complete && has_data && role < devices; role++)
+            if (pending[role])
+                written[role] = pending[role];
+        if (is_complete || is_flush) {
+            memset(pending, 0, devices * sizeof *pending);
+            has_data = has_parity = false;
+        }
+        if (is_end || is_flush)
+            continue;
+        pending[log[i].role] = log[i].at;
+        has_data |= is_data;
+        has_parity |= !is_data;
+    }
+    for (uint32_t i = 0; i < 2 * devices; i++)
+        if (blocks[i])
+            BW_TRY(
+                journaled_blocks_push(&md->journaled, (struct journaled){.offset = log->place,
+                                                                         .role = i % devices,
+                                                                         .is_cached = i >= devices,
+                                                                         .at = blocks[i]}));
+    return NULL;
+}
+
+/* Finds the blocks that the other devices lack. */
+static struct bw_error *replay_journal(struct md *md, struct bw_md_log *log)
+{
+    const uint64_t chunk = md->array.chunk;
+    const uint32_t pieces = md->array.device_count - parity_of(md);
+    for (size_t i = 0; i < log->count; i++) {
+        struct bw_md_logged *logged = &log->items[i];
+        const bool is_data = logged->kind == BW_MD_LOG_DATA;
+        struct place place;
+        locate_in_row(md, is_data ? logged->place : logged->place / chunk * chunk * pieces, &place);
+        logged->role = logged->kind == BW_MD_LOG_Q ? place.q : place.p;
+        if (!is_data)
+            continue;
+        logged->role = place.role;
+        logged->place = place.offset;
+    }
+    bw_md_log_sort(log, compare_logged);
+    for (size_t i = 0, end; i < log->count; i = end) {
+        for (end = i; end < log->count && log->items[end].place == log->items[i].place;)
+            end++;
+        BW_TRY(replay_row(md, &log->items[i], end - i));
+    }
+    return NULL;
+}
+
 /* Rebuilding pieces of a row. */
 
 static struct bw_error *not_enough(const struct place *place)
@@ -434,12 +565,16 @@ static struct bw_error *rebuild_piece(const struct bw_frame *frame, const struct
     if (!vectors || !powers || !room)
         return bw_error_no_memory();
     for (uint32_t role = 0; role < count; role++) {
-        const struct member *member = &md->members[role];
+        struct bw_xlator *layer = md->members[role].layer;
+        uint64_t at = md->members[role].offset + place.offset;
         uint8_t *vector = room + (size_t)role * length;
-        if (role == place.role || !is_current(md, role, place.offset, length))
+        if (find_journaled(md, role, place.offset, false, &at))
+            layer = md->journal;
+        else if (!is_current(md, role, place.offset, length))
             continue;
-        BW_AUTO_ERROR struct bw_error *error =
-            bw_read_raw(frame, member->layer, member->offset + place.offset, vector, length);
+        if (role == place.role)
+            continue;
+        BW_AUTO_ERROR struct bw_error *error = bw_read_raw(frame, layer, at, vector, length);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return BW_TAKE(error);
         if (!error)
@@ -493,6 +628,8 @@ static struct bw_error *recover_piece(const struct bw_frame *frame, struct bw_xl
 {
     const struct md *md = bw_xlator_private(xlator);
     struct bw_error *error = BW_TAKE(piece->below.error);
+    if (piece->layer && piece->layer == md->journal)
+        return error; /* the row may have older data */
     if (parity_of(md)) {
         struct bw_error *second =
             rebuild_piece(frame, md, piece->address, piece->below.length, piece->below.buffer);
@@ -541,6 +678,16 @@ static struct bw_error *choose_place(const struct bw_frame *frame, struct bw_xla
     const uint32_t in_row = md->has_bad && parity_of(md) ? md->array.device_count : 0;
     for (uint32_t role = 0; role < in_row; role++)
         wanted = until_border(&md->members[role], place.offset, wanted, &is_bad);
+
+    if (md->journal) {
+        locate(md, address, 0, &place);
+        below->length = until_journaled(md, place.offset, bw_min(place.length, wanted));
+        wanted = below->length;
+        if (find_journaled(md, place.role, place.offset, true, &below->offset)) {
+            below->layer = md->journal;
+            return NULL;
+        }
+    }
 
     for (uint32_t copy = 0; copy < copies && !is_there; copy++) {
         locate(md, address, copy, &place);
@@ -618,22 +765,20 @@ static struct bw_error *add_member(struct bw_xlator *xlator, size_t index,
     return NULL;
 }
 
-/* Says what only the journal has: data that are not yet on the other devices. */
-static struct bw_error *check_journal(struct bw_xlator *xlator,
-                                      const struct bw_md_superblock *found)
+/* Reads the journal. Without it, or if it is damaged, the array may have older data. */
+static struct bw_error *read_journal(struct bw_xlator *xlator, const struct bw_md_superblock *found)
 {
-    const struct md *md = bw_xlator_private(xlator);
+    struct md *md = bw_xlator_private(xlator);
     const struct bw_md_superblock *journal = NULL;
     struct bw_md_device device = {0};
+    if (!md->array.has_journal || !parity_of(md))
+        return NULL;
     for (size_t i = 0; i < bw_xlator_child_count(xlator); i++)
         if (found[i].is_journal && found[i].events + 1 >= md->array.events) {
             journal = &found[i];
             device.layer = bw_xlator_child(xlator, i);
             device.size = bw_xlator_size(device.layer);
         }
-    if (!md->array.has_journal)
-        return NULL;
-    uint64_t count = 0;
     if (!journal) {
         bw_xlator_report(
             xlator, BW_WARNING,
@@ -643,21 +788,18 @@ static struct bw_error *check_journal(struct bw_xlator *xlator,
                             md->array.name));
         return NULL;
     }
-    BW_AUTO_ERROR struct bw_error *error = bw_md_journal_count(&device, journal, &count);
+    BW_SCOPED(bw_md_log) struct bw_md_log log = {0};
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_md_journal_read(&device, journal, parity_of(md), &log);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return BW_TAKE(error);
     if (error)
         bw_xlator_report(
             xlator, BW_WARNING,
             bw_error_prefix(BW_TAKE(error), "the journal of the MD array %s", md->array.name));
-    if (count)
-        bw_xlator_report(xlator, BW_WARNING,
-                         bw_error_create(BW_ERROR_UNSUPPORTED,
-                                         "the journal of the MD array %s, which is not read, has "
-                                         "%" PRIu64 " blocks of data that the other devices lack; "
-                                         "mdadm --assemble writes them there: use it on copies of "
-                                         "all devices",
-                                         md->array.name, count));
+    BW_TRY(replay_journal(md, &log));
+    if (md->journaled.count)
+        md->journal = device.layer;
     return NULL;
 }
 
@@ -725,7 +867,6 @@ static struct bw_error *init(struct bw_xlator *xlator)
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++)
         BW_TRY(add_member(xlator, i, &found[i]));
-    BW_TRY(check_journal(xlator, found));
 
     const char *missing = md->given < md->array.device_count ? "of " : "";
     char level[16] = "linear", given[16] = "";
@@ -738,6 +879,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
 
     BW_TRY(init_layout(md));
     cut_layout(md);
+    BW_TRY(read_journal(xlator, found));
     bw_xlator_set_size(xlator, md->size);
     if (md->zone_count > 1 && !md->array.has_layout)
         bw_xlator_report(xlator, BW_WARNING,
@@ -754,6 +896,7 @@ static void fini(struct bw_xlator *xlator)
     for (uint32_t i = 0; md->members && i < md->array.device_count; i++)
         free(md->members[i].bad);
     free(md->members);
+    journaled_blocks_free(&md->journaled);
     free(md->zones);
     free(md->striped);
 }
@@ -816,8 +959,8 @@ static const char page[] =
     "RAID4, RAID5, RAID6 and RAID10 in all layouts. Data on a missing device are read from a "
     "copy, or computed from parity, and so are bad blocks that a device lists. A device that "
     "missed "
-    "changes of the others is not used. Arrays that are being reshaped are refused. A journal is "
-    "not read: a warning says if only it has the newest data.\n";
+    "changes of the others is not used. Arrays that are being reshaped are refused. Blocks in a "
+    "journal that are not yet on the other devices are read there.\n";
 
 const struct bw_xlator_class bw_layout_md_class = {
     .type = "layout/md",

@@ -8,7 +8,7 @@
  * A journal is a ring of blocks of 4 KiB, after one block that is never used: meta blocks, each
  * followed by the data and parity that it describes. The superblock contains the offset of the
  * first block that may still be needed. From there, meta blocks are valid as long as their numbers
- * and positions follow each other and their checksums are right.
+ * and positions follow each other and their checksums are right, and the checksums of their blocks.
  */
 #include "xlators/layout/md_metadata.h"
 
@@ -295,7 +295,11 @@ bool bw_md_is_member(const struct bw_md_device *device, struct bw_md_superblock 
 
 enum { JOURNAL_MAGIC = 0x6433c509, JOURNAL_VERSION = 1 };
 
-enum payload_type { PAYLOAD_DATA, PAYLOAD_PARITY, PAYLOAD_FLUSH };
+enum payload_type {
+    PAYLOAD_DATA = BW_MD_LOG_DATA,
+    PAYLOAD_PARITY = BW_MD_LOG_P,
+    PAYLOAD_FLUSH = BW_MD_LOG_FLUSH,
+};
 
 struct disk_meta {
     bw_le32 magic, checksum;
@@ -312,18 +316,71 @@ struct disk_payload {
 
 static_assert(sizeof(struct disk_meta) == 32 && sizeof(struct disk_payload) == 16, "as on disk");
 
-struct bw_error *bw_md_journal_count(const struct bw_md_device *device,
-                                     const struct bw_md_superblock *journal, uint64_t *count)
+/* Adds the payloads of a meta block, and moves `*at` behind their blocks. If a block was not
+ * written completely, `is_valid` is false, and the journal has ended before. */
+static struct bw_error *read_payloads(const struct bw_md_device *ring, uint32_t seed,
+                                      const uint8_t *meta, size_t meta_size, unsigned parity,
+                                      uint64_t *at, struct bw_md_log *log, bool *is_valid)
 {
-    const uint64_t size = journal->data_size / BLOCK * BLOCK;
+    struct disk_payload payload;
+    *is_valid = false;
+    for (size_t next = sizeof(struct disk_meta); next < meta_size;) {
+        if (meta_size - next < sizeof payload)
+            return NULL;
+        memcpy(&payload, meta + next, sizeof payload);
+        const unsigned type = bw_get16(payload.type);
+        /* A checksum for each block; a flush has the places of rows instead. */
+        const uint32_t sectors = bw_get32(payload.size);
+        size_t count = sectors / (BLOCK / SECTOR), unit = sizeof(bw_le32);
+        next += sizeof payload;
+        if (type == PAYLOAD_FLUSH) {
+            next -= sizeof payload.place;
+            unit = sizeof payload.place;
+            count = sectors / unit;
+        }
+        if (type > PAYLOAD_FLUSH || (type == PAYLOAD_DATA && count > 1) ||
+            (type == PAYLOAD_PARITY && count > parity) || count > (meta_size - next) / unit)
+            return NULL;
+        for (size_t i = 0; i < count; i++, next += unit) {
+            struct bw_md_logged logged = {.order = log->count, .at = ring->begin + *at};
+            logged.kind = type;
+            if (type == PAYLOAD_FLUSH) {
+                memcpy(&payload.place, meta + next, sizeof payload.place);
+            } else {
+                uint8_t block[BLOCK];
+                bw_le32 checksum;
+                memcpy(&checksum, meta + next, sizeof checksum);
+                BW_TRY(bw_read_raw(NULL, ring->layer, logged.at, block, sizeof block));
+                if (bw_crc32c(seed, block, sizeof block) != bw_get32(checksum))
+                    return NULL;
+                *at = (*at + BLOCK) % ring->size;
+                if (i)
+                    logged.kind = BW_MD_LOG_Q;
+            }
+            const uint64_t sector = bw_get64(payload.place);
+            if (sector > INT64_MAX / SECTOR || sector % (BLOCK / SECTOR))
+                return NULL;
+            logged.place = sector * SECTOR;
+            BW_TRY(bw_md_log_push(log, logged));
+        }
+    }
+    *is_valid = true;
+    return NULL;
+}
+
+struct bw_error *bw_md_journal_read(const struct bw_md_device *device,
+                                    const struct bw_md_superblock *journal, unsigned parity,
+                                    struct bw_md_log *log)
+{
+    const struct bw_md_device ring = {.layer = device->layer,
+                                      .begin = device->begin + journal->data_offset,
+                                      .size = journal->data_size / BLOCK * BLOCK};
     const uint32_t seed = bw_crc32c(UINT32_MAX, journal->id, sizeof journal->id);
     uint64_t at = journal->journal_tail, read = 0, number = 0;
-    *count = 0;
-    while (at < size && read < size) {
+    while (at < ring.size && read < ring.size) {
         uint8_t block[BLOCK];
         struct disk_meta meta;
-        BW_TRY(bw_read_raw(NULL, device->layer, device->begin + journal->data_offset + at, block,
-                           sizeof block));
+        BW_TRY(bw_read_raw(NULL, ring.layer, ring.begin + at, block, sizeof block));
         memcpy(&meta, block, sizeof meta);
         const uint32_t meta_size = bw_get32(meta.size), wanted = bw_get32(meta.checksum);
         memset(block + offsetof(struct disk_meta, checksum), 0, sizeof meta.checksum);
@@ -332,28 +389,18 @@ struct bw_error *bw_md_journal_count(const struct bw_md_device *device,
             (read && bw_get64(meta.number) != number) ||
             bw_crc32c(seed, block, sizeof block) != wanted)
             break;
-
-        /* Its payloads: data, parity, or a flush, which no blocks follow. */
-        uint64_t blocks = 1;
-        struct disk_payload payload;
-        for (size_t next = sizeof meta; next + sizeof payload <= meta_size;) {
-            memcpy(&payload, block + next, sizeof payload);
-            const unsigned type = bw_get16(payload.type);
-            const uint32_t length = bw_get32(payload.size);
-            if (type == PAYLOAD_FLUSH) {
-                next += 8 + (size_t)length;
-                continue;
-            }
-            const uint32_t stored = length / (BLOCK / SECTOR);
-            *count += type == PAYLOAD_DATA ? stored : 0;
-            blocks += stored;
-            next += sizeof payload + (size_t)stored * sizeof(bw_le32); /* with checksums */
+        const uint64_t begin = at;
+        const size_t before = log->count;
+        bool is_valid;
+        at = (at + BLOCK) % ring.size;
+        struct bw_error *error =
+            read_payloads(&ring, seed, block, meta_size, parity, &at, log, &is_valid);
+        if (error || !is_valid) {
+            log->count = before;
+            return error;
         }
         number = bw_get64(meta.number) + 1;
-        read += blocks * BLOCK;
-        at += blocks * BLOCK;
-        if (at >= size)
-            at -= size;
+        read += at > begin ? at - begin : ring.size - begin + at;
     }
     return NULL;
 }

@@ -7,6 +7,7 @@
 #ifndef BW_XLATORS_LAYOUT_MD_METADATA_H
 #define BW_XLATORS_LAYOUT_MD_METADATA_H
 
+#include "base/vector.h"
 #include "graph/wind.h"
 
 /** Levels that are not numbers of RAID levels. */
@@ -68,9 +69,23 @@ struct bw_error *bw_md_bad_blocks_read(const struct bw_md_device *device,
 /** The same, but false if the device contains a newer btrfs instead. */
 bool bw_md_is_member(const struct bw_md_device *device, struct bw_md_superblock *superblock);
 
-/** Counts the blocks of data in a journal that the kernel would write to the other devices before
- * it uses the array. `journal`: the superblock of the device. */
-struct bw_error *bw_md_journal_count(const struct bw_md_device *device,
-                                     const struct bw_md_superblock *journal, uint64_t *count);
+/** A block of a journal, or a row of blocks on the other devices that needs it no longer. */
+struct bw_md_logged {
+    uint64_t place; /**< of data: on the array; otherwise: in the data of each device */
+    uint64_t at;    /**< where the block is on the device with the journal */
+    uint64_t order; /**< its number in the journal */
+    uint32_t role;  /**< of the device with the block; the caller sets it */
+    enum { BW_MD_LOG_DATA, BW_MD_LOG_P, BW_MD_LOG_FLUSH, BW_MD_LOG_Q } kind;
+};
+
+enum { BW_MD_LOG_BLOCK = 4096 /**< bytes of a block in a journal */ };
+
+BW_VECTOR(bw_md_log, struct bw_md_logged);
+
+/** Reads the part of a journal that the kernel would use before it starts the array. `journal`: the
+ * superblock of the device. `parity`: blocks of parity in a row. */
+struct bw_error *bw_md_journal_read(const struct bw_md_device *device,
+                                    const struct bw_md_superblock *journal, unsigned parity,
+                                    struct bw_md_log *log);
 
 #endif

@@ -304,60 +304,109 @@ static void test_replacement(void **state)
     free(bench);
 }
 
-/* Makes the fourth device the journal, with a meta block about a block of data, one of parity and
- * a flush, and another one. */
-static struct bench *make_journal(void)
+enum { BLOCK = 4096, RING = SIZE - BEGIN, TAIL = RING - 3 * BLOCK, OLDER = 0x77 };
+
+/* Adds a meta block with one payload to the journal, and its block if it is not a flush. */
+static void put_logged(struct bench *bench, uint64_t *at, uint64_t *number, unsigned type,
+                       uint64_t place, const uint8_t *block)
 {
-    enum { TAIL = 4096, LEVEL = 5, SYMMETRIC = 2 };
-    struct bench *bench = make_raid5();
+    enum { FLUSH = 2 };
+    const uint32_t seed = bw_crc32c(UINT32_MAX, "the id of it all", 16);
+    uint8_t *journal = bench->bytes[3] + BEGIN, *meta = journal + *at;
+    put_le32(meta, 0x6433c509);
+    meta[8] = 1;
+    put_le32(meta + 12, 32 + (type == FLUSH ? 16 : 20));
+    put_le64(meta + 16, (*number)++);
+    put_le64(meta + 24, *at / 512);
+    put_le32(meta + 32, type);
+    put_le32(meta + 36, 8);
+    put_le64(meta + 40, place / 512);
+    *at = (*at + BLOCK) % RING;
+    if (block) {
+        memcpy(journal + *at, block, BLOCK);
+        put_le32(meta + 48, bw_crc32c(seed, block, BLOCK));
+        *at = (*at + BLOCK) % RING;
+    }
+    put_le32(meta + 4, bw_crc32c(seed, meta, BLOCK));
+}
+
+/* Makes the fourth device the journal of blocks at the beginning of four rows. The kernel writes
+ * data and parity of the first row; the second has only data; the third was written; the fourth has
+ * data and parity, then other data. Returns the place of the last block. */
+static uint8_t *put_journal(struct bench *bench)
+{
+    enum { DATA, PARITY, FLUSH, LEVEL = 5, SYMMETRIC = 2 };
+    uint8_t *rows[4][3], good[BLOCK], older[BLOCK], parity[BLOCK];
+    uint64_t at = TAIL, number = 70;
     put_superblock(bench, 3, LEVEL, SYMMETRIC, 3);
     put_le64(bench->bytes[3] + SUPERBLOCK + 152, TAIL / 512);
     for (uint32_t i = 0; i < 4; i++) {
         put_le32(bench->bytes[i] + SUPERBLOCK + 8, 1 << 9);
         put_le32(bench->bytes[i] + SUPERBLOCK + 260, UINT32_C(0xfffd0002));
         seal(bench->bytes[i] + SUPERBLOCK);
+        for (uint32_t k = 0; k < 3; k++)
+            rows[i][k] = bench->bytes[k] + BEGIN + (size_t)i * CHUNK;
     }
-    uint32_t seed = bw_crc32c(UINT32_MAX, "the id of it all", 16);
-    for (uint32_t i = 0; i < 2; i++) {
-        const uint64_t at = i ? 3 * TAIL + TAIL : TAIL;
-        uint8_t *meta = bench->bytes[3] + BEGIN + at;
-        put_le32(meta, 0x6433c509);
-        meta[8] = 1;
-        put_le32(meta + 12, i ? 32 + 20 : 32 + 20 + 20 + 16);
-        put_le64(meta + 16, 70 + i);
-        put_le64(meta + 24, at / 512);
-        put_le32(meta + 36, 8);
-        put_le32(meta + 32 + 20, 1); /* parity */
-        put_le32(meta + 36 + 20, 8);
-        put_le32(meta + 32 + 40, 2); /* a flush of one stripe */
-        put_le32(meta + 36 + 40, 8);
-        put_le32(meta + 4, bw_crc32c(seed, meta, 4096));
-    }
-    return bench;
+    memset(older, OLDER, BLOCK);
+    put_logged(bench, &at, &number, DATA, 0, rows[0][0]);
+    put_logged(bench, &at, &number, PARITY, 0, rows[0][2]);
+    memset(rows[0][0], 0xee, BLOCK);
+    memset(rows[0][2], 0xee, BLOCK);
+
+    put_logged(bench, &at, &number, DATA, 2 * CHUNK, rows[1][2]);
+    for (size_t i = 0; i < BLOCK; i++)
+        rows[1][1][i] ^= rows[1][2][i] ^ OLDER;
+    memcpy(rows[1][2], older, BLOCK);
+
+    put_logged(bench, &at, &number, DATA, 4 * CHUNK, older);
+    put_logged(bench, &at, &number, FLUSH, 2 * CHUNK, NULL);
+
+    memcpy(good, rows[3][0], BLOCK);
+    for (size_t i = 0; i < BLOCK; i++)
+        parity[i] = rows[3][1][i] ^ OLDER;
+    put_logged(bench, &at, &number, DATA, 6 * CHUNK, older);
+    put_logged(bench, &at, &number, PARITY, 3 * CHUNK, parity);
+    put_logged(bench, &at, &number, DATA, 6 * CHUNK, good);
+    memset(rows[3][0], 0xee, BLOCK);
+    memset(rows[3][2], 0xee, BLOCK);
+    return bench->bytes[3] + BEGIN + at - BLOCK;
 }
 
 static void test_journal(void **state)
 {
     (void)state;
-    struct bench *bench = make_journal();
-    uint8_t *second = bench->bytes[3] + BEGIN + (4 << 12);
+    uint8_t byte;
+    struct bench *bench = make_raid5();
+    uint8_t *last = put_journal(bench), *superblock = bench->bytes[3] + SUPERBLOCK;
     expect_success(open_bench(bench, 15));
     check_contents(bench, 2 * (SIZE - BEGIN));
-    assert_int_equal(report_log_count(&bench->log, "has 2 blocks of data that the other"), 1);
-    close_bench(bench);
-    second[100]++; /* the checksum is wrong */
-    expect_success(open_bench(bench, 15));
-    assert_int_equal(report_log_count(&bench->log, "has 1 blocks of data that the other"), 1);
-    close_bench(bench);
-    put_le64(bench->bytes[3] + SUPERBLOCK + 152, (4 << 12) / 512); /* no valid block */
-    seal(bench->bytes[3] + SUPERBLOCK);
-    expect_success(open_bench(bench, 15));
     assert_int_equal(report_log_count(&bench->log, "journal"), 0);
     close_bench(bench);
-    put_le64(bench->bytes[3] + SUPERBLOCK + 152, (SIZE - BEGIN) / 512 - 1); /* it is cut off */
-    seal(bench->bytes[3] + SUPERBLOCK);
+    for (unsigned missing = 0; missing < 3; missing++) {
+        expect_success(open_bench(bench, 15 & ~(1u << missing)));
+        check_contents(bench, 2 * (SIZE - BEGIN));
+        close_bench(bench);
+    }
+    expect_success(open_bench(bench, 15)); /* the row may have older data */
+    bench->fakes[3].broken[0] = true;
+    expect_error(read_range(bench->top, 2 * CHUNK, &byte, 1), BW_ERROR_SYSTEM, "");
+    close_bench(bench);
+    last[100]++; /* the checksum is wrong */
     expect_success(open_bench(bench, 15));
-    check_contents(bench, 2 * (SIZE - BEGIN));
+    expect_success(read_range(bench->top, 6 * CHUNK, &byte, 1));
+    assert_int_equal(byte, OLDER);
+    close_bench(bench);
+    put_le64(superblock + 152, 4 * BLOCK / 512); /* no valid block */
+    seal(superblock);
+    expect_success(open_bench(bench, 15));
+    expect_success(read_range(bench->top, 6 * CHUNK, &byte, 1));
+    assert_int_equal(byte, 0xee);
+    assert_int_equal(report_log_count(&bench->log, "journal"), 0);
+    close_bench(bench);
+    put_le64(superblock + 152, TAIL / 512); /* it is cut off */
+    seal(superblock);
+    bench->lost[3] = 2 * BLOCK;
+    expect_success(open_bench(bench, 15));
     assert_int_equal(report_log_count(&bench->log, "the journal of the MD array"), 1);
     close_bench(bench);
     expect_success(open_bench(bench, 7));
