@@ -47,7 +47,16 @@ is "snapshots with like files have their own links" \
 holds "nested subvolumes are extracted" \
     extract -C "$WORK/nested" "$BUILD/fixtures/subvolumes/dev1.img"
 holds "nested subvolumes have the hashes of the fixture" matches subvolumes "$WORK/nested"
-is "no temporary folder is left" "$(find "$WORK/all" "$WORK/nested" -name '.btrfs-walk*' | wc -l)" 0
+# Here, a snapshot of the top-level subvolume has changed later than the latter, which is received
+# into the folder itself.
+cp "$BUILD/fixtures/subvolumes/dev1.img" "$WORK/later.img"
+holds "a snapshot changes" change "$WORK/later.img" 1 264 132 - set 295 8 13
+mkdir "$WORK/later" && touch "$WORK/later/own"
+holds "a snapshot of the top-level subvolume is extracted" \
+    extract --link-snapshots -C "$WORK/later" "$WORK/later.img"
+is "with only its own files" "$(cd "$WORK/later/top-snapshot" && find . | sort)" \
+    "$(cd "$WORK/nested/top-snapshot" && find . | sort)"
+is "no temporary folder is left" "$(find "$WORK"/{all,nested,later} -name '.btrfs-walk*' | wc -l)" 0
 
 # Access control lists that new files would inherit from the folder, or from their directory.
 id='\xff\xff\xff\xff'

@@ -256,6 +256,16 @@ static struct bw_error *find_all(struct extraction *extraction)
                 BW_TRY(bw_send_list_add(list, fs, next, NULL));
         }
     bw_send_list_sort(list);
+    /* The top-level subvolume comes last, so it is no parent: it is received into the folder
+     * itself, of which there are no snapshots, or only with the other files in it. */
+    for (size_t i = 1; i < list->list.count; i++) {
+        struct bw_sent *sent = &list->list.items[i - 1];
+        if (is_top(sent)) {
+            const struct bw_sent top = sent[0];
+            sent[0] = sent[1];
+            sent[1] = top;
+        }
+    }
     for (size_t i = 0; i < list->list.count; i++) {
         struct bw_sent *sent = &list->list.items[i];
         if (asprintf(&sent->name, is_top(sent) ? "." : "%" PRIu64, sent->info.id) < 0) {
