@@ -179,7 +179,7 @@ def data_of(path):
             except OSError: # only a hole
                 break
             part = os.pread(file.fileno(), PART, start)
-            if part.count(0) < len(part):
+            if part != bytes(len(part)):
                 parts.append((start, part))
             at = start + PART
         return size, parts
@@ -354,11 +354,10 @@ def complaint(command, kind, point, action, whole, got):
         sorted(got.lines) == sorted(whole.lines) if is_repair else got.text == whole.text)
     if same and got.status == whole.status:
         return None
-    new = got.errors - whole.errors
+    new, known = got.errors - whole.errors, set(whole.lines)
     if command.words[0] == "rescue": # it prints messages in its summary
-        new |= {line for line in got.lines if MORE.match(line)} - set(whole.lines)
-    invented = [line for line in got.lines[:-1] if line not in set(whole.lines)
-                and not MORE.match(line)]
+        new |= {line for line in got.lines if MORE.match(line)} - known
+    invented = [line for line in got.lines[:-1] if line not in known and not MORE.match(line)]
     if invented and b"\0" not in got.text:
         return "status %d, invents %s" % (got.status,
                                           invented[0][:200].decode(errors="replace"))
@@ -385,10 +384,15 @@ def mixed(point):
     return point * 0x9e3779b97f4a7c15 % 2 ** 64
 
 
-def chosen(points, most, options):
+def chosen(points, most, options, tried):
+    """Of points that another command has tried, only a fifth: the failing function is the same."""
     if options.point:
         return [one for one in points if one[0] == int(options.point, 16)]
-    return sorted(points, key=lambda one: mixed(one[0]))[:most]
+    sample = sorted(points, key=lambda one: mixed(one[0]))[:most]
+    repeated = [one for one in sample if one[0] in tried]
+    tried.update(one[0] for one in sample)
+    needless = repeated[most // 5 + 1:] if most else []
+    return [one for one in sample if one not in needless]
 
 
 def try_kind(command, kind, options, counts):
@@ -401,7 +405,9 @@ def try_kind(command, kind, options, counts):
             kind, command.name, total, whole.status, whole.stderr.decode(errors="replace")))
         counts["faults"] += 1
     tried = faults = 0
-    for point, depth, frames in chosen(points, command.most, options):
+    # Other calls are counted, so the same number is another call in another command.
+    known = counts["stacks"] if kind == "memory" else set()
+    for point, depth, frames in chosen(points, command.most, options, known):
         actions = [one for one in ACTIONS[kind] if re.search(options.action, one[0])]
         if command.most and actions: # one of them
             actions = [actions[(mixed(point) + counts["commands"]) % len(actions)]]
@@ -447,7 +453,7 @@ def main():
     parser.add_argument("fixtures")
     options = parser.parse_args()
     options.fixtures = os.path.abspath(options.fixtures)
-    counts = {"commands": 0, "points": 0, "tried": 0, "faults": 0}
+    counts = {"commands": 0, "points": 0, "tried": 0, "faults": 0, "stacks": set()}
     with tempfile.TemporaryDirectory() as scratch:
         options.scratch = scratch
         shared = Shared(scratch)
