@@ -6,10 +6,12 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
+mapfile -t pythons < <(type -ap python3)
+
 # find_python MODULE...: prints a Python that has these modules.
 find_python() {
     local python
-    for python in python3 /usr/bin/python3; do
+    for python in "${pythons[@]}"; do
         "$python" -c 'import importlib, sys
 for name in sys.argv[1:]: importlib.import_module(name)' "$@" 2> /dev/null &&
             echo "$python" && return
@@ -59,7 +61,7 @@ assert "bytes of the file" in structures.Extent.__doc__ + structures.Inode.__doc
 unit "$python" test_btrfswalk.py
 unit "$(find_python cffi fsspec || echo "$python")" test_adapters.py
 # A module for the stable ABI works with every Python that has cffi.
-for other in python3 /usr/bin/python3; do
+for other in "${pythons[@]}"; do
     ! "$other" -c 'import cffi' 2> /dev/null ||
         holds "$other imports the binding" "$other" -c 'import btrfswalk'
 done
