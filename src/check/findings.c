@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/escape.h"
+#include "base/range_set.h"
 #include "base/search.h"
 #include "check/unchanged.h"
 #include "ondisk/items.h"
@@ -248,6 +249,17 @@ static struct bw_error *add_path_of_file(struct naming *naming, struct bw_findin
     return NULL;
 }
 
+/* A finding for one file, or for none, about a part of the damaged data. */
+static struct bw_error *add_file(struct bw_finding *location, uint64_t logical, uint64_t length)
+{
+    struct bw_finding file = {.row = location->row};
+    if (file.row.offset != BW_ABSENT)
+        file.row.offset += logical - file.row.logical;
+    file.row.logical = logical;
+    file.row.length = length;
+    return bw_waiting_findings_push(&location->files, file);
+}
+
 /* Adds an owner of data: as a new file, to the piece of the last one, or its path to a file. */
 static struct bw_error *add_owner_of_each(struct naming *naming, struct bw_finding *location,
                                           const struct bw_owner *owner)
@@ -278,7 +290,8 @@ static struct bw_error *add_owner_of_each(struct naming *naming, struct bw_findi
     for (; number < files->count; number++) {
         const struct bw_findinginfo *file = &files->items[number].row;
         if (file->inode == owner->inode && file->tree != owner->tree &&
-            owner->offset - file->file_offset < file->file_length)
+            owner->offset - file->file_offset < file->file_length &&
+            owner->logical - file->logical < file->length)
             break;
     }
     if (present && number == location->present_file && last_tree == owner->tree)
@@ -288,12 +301,8 @@ static struct bw_error *add_owner_of_each(struct naming *naming, struct bw_findi
         return NULL;
     }
     if (number == files->count) {
-        BW_TRY(bw_waiting_findings_push(files, (struct bw_finding){.row = location->row}));
+        BW_TRY(add_file(location, owner->logical, owner->length));
         struct bw_findinginfo *row = &files->items[number].row;
-        if (row->offset != BW_ABSENT)
-            row->offset += owner->logical - location->row.logical;
-        row->logical = owner->logical;
-        row->length = owner->length;
         row->tree = owner->tree;
         row->inode = owner->inode;
         row->file_offset = owner->offset;
@@ -302,6 +311,24 @@ static struct bw_error *add_owner_of_each(struct naming *naming, struct bw_findi
     location->present_file = number;
     memcpy(location->last_owner, this, sizeof this);
     return add_path_of_file(naming, &files->items[number], owner);
+}
+
+/* Adds findings for the parts of damaged data that no file shows: their extents are in use. */
+static struct bw_error *add_unowned(struct bw_finding *location)
+{
+    const uint64_t start = location->row.logical, end = start + location->row.length;
+    BW_SCOPED(bw_range_set) struct bw_range_set owned = {0};
+    for (size_t i = 0; i < location->files.count; i++) {
+        const struct bw_findinginfo *file = &location->files.items[i].row;
+        BW_TRY(bw_range_set_insert(&owned, file->logical, file->logical + file->length));
+    }
+    bw_range_set_join(&owned);
+    for (uint64_t at = start, next; owned.ranges.count && at < end; at = next) {
+        next = end;
+        if (!bw_range_set_has(&owned, at, &next))
+            BW_TRY(add_file(location, at, next - at));
+    }
+    return NULL;
 }
 
 /* Owners. */
@@ -549,6 +576,9 @@ struct bw_error *bw_findings_flush(struct bw_check *check)
         error = searched && ranges ? search_owners(&naming) : bw_error_no_memory();
         if (!error)
             error = list_rest(&naming);
+        for (size_t i = 0; !error && i < count; i++)
+            if (!waiting[i].more_files)
+                error = add_unowned(&waiting[i]);
         bw_inode_paths_free(&naming.paths);
     }
 

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "base/galois.h"
+#include "base/range_set.h"
 #include "base/search.h"
 #include "btrfs-walk/graph.h"
 #include "data/fetch.h"
@@ -251,9 +252,11 @@ static struct bw_error *plan_parity(struct bw_repair *repair)
 }
 
 /* Computes the parity of the row with an address from its data with all changes, and writes it, if
- * there is parity, and the row is not in the set. */
+ * there is parity, and the row is not in the set. It is kept in columns with bad data that are left
+ * as they are, because only the old parity gives these. */
 static struct bw_error *write_row(struct bw_repair *repair, const struct bw_chunk_list *chunks,
-                                  struct bw_number_set *rows, uint64_t logical)
+                                  const struct bw_range_set *bad, struct bw_number_set *rows,
+                                  uint64_t logical)
 {
     const struct bw_chunk_info *chunk = parity_chunk(chunks, logical);
     bool is_new;
@@ -283,11 +286,19 @@ static struct bw_error *write_row(struct bw_repair *repair, const struct bw_chun
         for (unsigned i = data; i < chunk->stripe_count; i++)
             memcpy(vectors[i], vectors[0], BW_STRIPE_LENGTH);
     }
+    const uint32_t sector = repair->fs->superblock.sectorsize;
     for (unsigned i = 0; i < parity; i++) {
+        const uint8_t *computed = vectors[data + i];
         BW_TRY(bw_fs_map(repair->fs, row, BW_STRIPE_LENGTH, 2 + i, &mapping));
-        if (mapping.present)
-            BW_TRY(bw_repair_write(repair, mapping.devid, mapping.offset, vectors[data + i],
-                                   BW_STRIPE_LENGTH));
+        for (uint64_t column = 0; mapping.present && column < BW_STRIPE_LENGTH; column += sector) {
+            bool is_kept = false;
+            for (uint64_t at = row + column; at < row + (uint64_t)data * BW_STRIPE_LENGTH;
+                 at += BW_STRIPE_LENGTH)
+                is_kept |= bw_range_set_overlap(bad, at, at + sector) > 0;
+            if (!is_kept)
+                BW_TRY(bw_repair_write(repair, mapping.devid, mapping.offset + column,
+                                       computed + column, sector));
+        }
     }
     return NULL;
 }
@@ -296,16 +307,23 @@ struct bw_error *bw_repair_write_parity(struct bw_repair *repair)
 {
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     BW_SCOPED(bw_number_set) struct bw_number_set rows = {0};
+    BW_SCOPED(bw_range_set) struct bw_range_set bad = {0};
     BW_TRY(bw_fs_chunks(repair->fs, &chunks));
+    for (size_t i = 0; i < repair->changes.count; i++) {
+        const struct bw_repair_change *change = &repair->changes.items[i];
+        if (change->unit && !change->chosen)
+            BW_TRY(bw_range_set_insert(&bad, change->logical, change->logical + change->length));
+    }
+    bw_range_set_join(&bad);
     for (size_t i = repair->first; i < repair->changes.count; i++) {
         const struct bw_repair_change *change = &repair->changes.items[i];
         const uint64_t length = change->unit ? change->length : 1;
         for (uint64_t at = 0; at < length && change->chosen && (change->bytes || change->is_parity);
              at += repair->fs->superblock.sectorsize)
-            BW_TRY(write_row(repair, &chunks, &rows, change->logical + at));
+            BW_TRY(write_row(repair, &chunks, &bad, &rows, change->logical + at));
     }
     for (size_t i = 0; i < repair->converted.count; i++)
-        BW_TRY(write_row(repair, &chunks, &rows, repair->converted.items[i]));
+        BW_TRY(write_row(repair, &chunks, &bad, &rows, repair->converted.items[i]));
     return NULL;
 }
 

@@ -142,6 +142,21 @@ holds "bad sectors without another copy cannot be repaired" \
     [ "$(grep data-checksum "$WORK/out" | grep -c repairable)" -eq 0 ]
 expect 'with the good mirror alone' 0 'btrfs-walk: checked: ' check --data "$mirror/dev2.img"
 
+# But those of files with the same inode number in two subvolumes are two, and what no file shows of
+# an extent is one of its own.
+# adjacent NAME FIXTURE OFFSET COUNT FINDINGS: sectors at an offset.
+adjacent() {
+    cp --sparse=always "$fixtures/$2/dev1.img" "$WORK/adjacent.img"
+    tr '\0' A < /dev/zero | dd of="$WORK/adjacent.img" bs=4096 seek=$(($3 / 4096)) count="$4" \
+        iflag=fullblock conv=notrunc status=none
+    is "$1" "$("$PROGRAM" check --data -o tree,inode,logical,length "$WORK/adjacent.img" \
+        2> /dev/null | tail -n +2)" "$5"
+}
+adjacent "bad data of files with the same number" subvolumes 13631488 10 \
+    $'5\t278\t13651968\t20480\n256\t278\t13631488\t20480'
+adjacent "bad data that no file shows" data-clones 106156032 3 \
+    $'256\t257\t64212992\t4096\n-\t-\t64217088\t8192'
+
 # Parity of degraded rows cannot be checked, which is not an error.
 expect 'RAID6 without two devices' 0 'btrfs-walk: checked: ' check \
     --data "$fixtures"/raid6-4/dev[12].img

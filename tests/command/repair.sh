@@ -76,6 +76,22 @@ else
     skip python3 "old parity"
 fi
 
+# If only one of two bad sectors of a row is repaired, parity still gives the other one.
+mkdir "$WORK/row"
+cp --sparse=always "$fixtures"/raid6-4/dev*.img "$WORK/row"
+for logical in 154271744 154279936; do
+    place=$("$PROGRAM" map -o device,offset "$WORK"/row/*.img "$logical" | head -n 1)
+    dd if=/dev/zero of="${place%$'\t'*}" bs=4K seek=$((${place#*$'\t'} / 4096)) count=1 \
+        conv=notrunc 2> /dev/null
+done
+rm -rf "$WORK/fixed"
+status "one of two bad sectors" 1 "$PROGRAM" repair --data --id 1 -C "$WORK/fixed" "$WORK"/row/*.img
+patches=()
+for overlay in "$WORK/fixed"/*.qcow2; do patches+=(--patch "$overlay"); done
+is "one of two bad sectors: all files can be read" \
+    "$("$PROGRAM" sum "${patches[@]}" "$WORK"/row/*.img 2>&1 | grep -v note: | cksum)" \
+    "$("$PROGRAM" sum "$fixtures"/raid6-4/*.img | cksum)"
+
 # A bad range of a disk is one change of tree blocks, and one of data.
 mkdir "$WORK/range"
 cp --sparse=always "$fixtures/dup/dev1.img" "$WORK/range"
