@@ -138,6 +138,7 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
                                           .group = edit->group,
                                           .edit = edit->edit,
                                           .is_deletion = edit->is_deletion,
+                                          .is_addition = edit->is_addition,
                                           .key = edit->key,
                                           .is_in_block = true,
                                           .reveals = edit->reveals,
@@ -156,7 +157,8 @@ struct bw_error *bw_repair_edit_block(struct bw_repair *repair, struct bw_repair
     for (size_t i = 0; block && i < block->changes.count; i++) {
         const size_t number = block->changes.items[i];
         const struct bw_repair_change *change = &repair->changes.items[number];
-        if (change->byte >= edit.byte + edit.length || edit.byte >= change->byte + change->length)
+        if (change->is_addition || change->byte >= edit.byte + edit.length ||
+            edit.byte >= change->byte + change->length)
             continue;
 
         /* The same bytes: it is planned already, or another value is. */
@@ -300,6 +302,51 @@ struct bw_error *bw_repair_delete_item(struct bw_repair *repair, struct bw_repai
     return finder.lost ? NULL : add_edit(repair, finding, &edit);
 }
 
+struct bw_error *bw_repair_add_item(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                    struct bw_repair_edit edit)
+{
+    const struct bw_repair_block *block = find_block(repair, edit.block);
+    for (size_t i = 0; block && i < block->changes.count; i++) {
+        const struct bw_repair_change *change = &repair->changes.items[block->changes.items[i]];
+        if (!change->is_addition || bw_key_compare(&change->key, &edit.key) != 0)
+            continue;
+        finding->block_edit = block->changes.items[i] + 1;
+        finding->planned = true;
+        return NULL;
+    }
+    edit.is_addition = true;
+    return add_edit(repair, finding, &edit);
+}
+
+void bw_repair_put_item(uint8_t *block, uint32_t size, const struct bw_key *key, const void *data,
+                        uint32_t length)
+{
+    struct bw_disk_header *header = (void *)block;
+    struct bw_disk_item *items = (void *)(block + sizeof *header);
+    bw_repair_cut_item(block, size, key);
+    const uint32_t count = bw_get32(header->item_count), room = size - (uint32_t)sizeof *header;
+    if (header->level || count >= room / sizeof *items)
+        return;
+    uint32_t slot = 0;
+    for (; slot < count; slot++) {
+        const struct bw_key other = bw_key_decode(&items[slot].key);
+        if (bw_key_compare(&other, key) > 0)
+            break;
+    }
+    const uint32_t end = count ? bw_get32(items[count - 1].offset) : room,
+                   start = slot ? bw_get32(items[slot - 1].offset) : room;
+    if (start > room || end > start || (count + 1) * sizeof *items + length > end)
+        return;
+    memmove(block + sizeof *header + end - length, block + sizeof *header + end, start - end);
+    memcpy(block + sizeof *header + start - length, data, length);
+    for (uint32_t i = slot; i < count; i++)
+        items[i].offset = bw_put32(bw_get32(items[i].offset) - length);
+    memmove(&items[slot + 1], &items[slot], (count - slot) * sizeof *items);
+    items[slot] = (struct bw_disk_item){
+        .key = bw_key_encode(key), .offset = bw_put32(start - length), .size = bw_put32(length)};
+    header->item_count = bw_put32(count + 1);
+}
+
 void bw_repair_cut_item(uint8_t *block, uint32_t size, const struct bw_key *key)
 {
     struct bw_disk_header *header = (void *)block;
@@ -343,16 +390,23 @@ struct bw_error *bw_repair_write_blocks(struct bw_repair *repair)
             const struct bw_repair_change *change = &changes[numbers[k]];
             if (!change->chosen)
                 continue;
-            memcpy(bytes + change->byte, change->bytes, change->length);
+            if (!change->is_addition)
+                memcpy(bytes + change->byte, change->bytes, change->length);
             block->is_changed = true;
         }
         if (!block->is_changed)
             continue;
 
-        /* Deletions move items, so they come last. */
+        /* Deletions and additions move items, so they come last. */
         for (size_t k = 0; k < block->changes.count; k++)
             if (changes[numbers[k]].chosen && changes[numbers[k]].is_deletion)
                 bw_repair_cut_item(bytes, size, &changes[numbers[k]].key);
+        for (size_t k = 0; k < block->changes.count; k++) {
+            const struct bw_repair_change *change = &changes[numbers[k]];
+            if (change->chosen && change->is_addition)
+                bw_repair_put_item(bytes, size, &change->key, change->bytes,
+                                   (uint32_t)change->length);
+        }
         bw_checksum_compute(superblock->checksum_type, bytes + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
                             bytes);
         for (unsigned copy = 1; copy <= mapping.copies; copy++) {

@@ -3,12 +3,12 @@
  * A plan of changes, as the files of this folder make it.
  *
  * plan.c checks the file system, and asks superblock_changes.c, copies.c, caches.c, inodes.c,
- * reseal.c, sizes.c (with empty_chunks.c), conversions.c (with checksum_tree.c), group_trees.c and
- * roll_back.c for changes; block_edits.c collects those of bytes in tree blocks, removals.c of
- * items; matching.c finds the changes that are about a finding; trial.c turns the chosen ones into
- * changed ranges of the devices, and tries them; files.c reads files for that; leave_out.c finds
- * the changes that fail; rounds.c plans again on the result; places.c finds these ranges in the
- * files.
+ * additions.c, reseal.c, sizes.c (with empty_chunks.c), conversions.c (with checksum_tree.c),
+ * group_trees.c and roll_back.c for changes; block_edits.c collects those of bytes in tree blocks,
+ * removals.c of items; matching.c finds the changes that are about a finding; trial.c turns the
+ * chosen ones into changed ranges of the devices, and tries them; files.c reads files for that;
+ * leave_out.c finds the changes that fail; rounds.c plans again on the result; places.c finds these
+ * ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -104,6 +104,7 @@ struct bw_repair_change {
                          parity of the row at `logical` */
     bool is_parity;
     bool is_deletion; /**< with is_in_block: of the item with the key `key` */
+    bool is_addition; /**< with is_in_block: of that item, whose data are `bytes` */
     struct bw_key key;
     bool is_in_block; /**< `bytes` are for the tree block at `logical`, in all its copies */
     bool reveals;     /**< with is_in_block: others could not be read without this one */
@@ -180,7 +181,7 @@ struct bw_repair {
     struct bw_fs *tried;  /**< of the last trial without an error; NULL: none in this round */
     unsigned rounds;      /**< that are over */
     size_t first;         /**< change of this round; those before it are settled */
-    bool is_about_blocks; /**< this round only brings back tree blocks that hide others */
+    bool is_about_blocks; /**< this round only brings back tree blocks or items */
     bool has_generations; /**< older ones were looked for */
     struct bw_repair_findings findings; /**< in `fs`; by hash, once the plan is made */
     struct bw_repair_findings after;    /**< of the last check, in `tried` */
@@ -310,6 +311,7 @@ struct bw_repair_edit {
     uint32_t byte, length;
     const void *bytes;
     bool is_deletion; /**< of the item with the key `key`; length 0 */
+    bool is_addition; /**< of that item: its data are `bytes` */
     struct bw_key key;
     const char *what;
     const char *why, *proof, *loss; /**< copied; `loss` may be NULL */
@@ -360,6 +362,16 @@ struct bw_error *bw_repair_delete_item(struct bw_repair *repair, struct bw_repai
                                        const struct bw_tree *tree, const struct bw_key *key,
                                        struct bw_repair_edit edit);
 
+/** Plans the addition of an item, or another size of one, after the deletions in its block; unless
+ * it is planned already. (block_edits.c) */
+struct bw_error *bw_repair_add_item(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                    struct bw_repair_edit edit);
+
+/** Puts an item into a leaf, in place of one with the same key. Does nothing if there is no room.
+ * (block_edits.c) */
+void bw_repair_put_item(uint8_t *block, uint32_t size, const struct bw_key *key, const void *data,
+                        uint32_t length);
+
 /** Deletes an item of a leaf: the later items move up, and their data move down. (block_edits.c) */
 void bw_repair_cut_item(uint8_t *block, uint32_t size, const struct bw_key *key);
 
@@ -404,6 +416,9 @@ struct bw_error *bw_repair_write_blocks(struct bw_repair *repair);
 /** Flipped bits in blocks with correct checksums, because of which blocks cannot be read.
  * (inodes.c) */
 struct bw_error *bw_repair_plan_hiding_bits(struct bw_repair *repair);
+
+/** Items that are missing, and that others determine. (additions.c) */
+struct bw_error *bw_repair_plan_additions(struct bw_repair *repair);
 
 /** Fields that other verified items determine, and other flipped bits. (inodes.c) */
 struct bw_error *bw_repair_plan_inodes(struct bw_repair *repair);

@@ -75,6 +75,21 @@ repairs 'says file, its subvolume 269 is directory' subvolumes 5 256 84 16821907
 repairs 'says symlink, its subvolume 269 is directory' subvolumes 5 256 96 15 set 29 1 7
 repairs 'subvolume 256: it must be 1' subvolumes 1 256 132 0 set 216 4 9
 
+# Items that others determine: of names, of links to subvolumes, of chunks.
+repairs 'missing: the item (256 84 397168884)' plain 5 256 84 397168884 delete
+repairs 'missing: the item (256 96 3)' plain 5 256 96 3 delete
+repairs 'missing: the item (258 12 257)' plain 5 258 12 257 delete
+repairs 'missing: the item (256 84 1682190749)' subvolumes 5 256 84 1682190749 delete
+repairs 'missing: the item (256 96 15)' subvolumes 5 256 96 15 delete
+repairs 'link: the item (5 156 260)' subvolumes 1 5 156 260 delete
+repairs 'link: the item (257 144 256)' subvolumes 1 257 144 256 delete
+repairs 'missing: the item (1 204 22020096)' plain 4 1 204 22020096 delete
+repairs 'missing: the item (22020096 192 16777216)' block-group-tree 11 22020096 192 - delete
+repairs 'group-missing: the item (38797312' block-group-tree 11 38797312 192 - delete and \
+    11 22020096 192 - set 0 8 999424
+leaves plain 5 256 84 397168884 delete and 5 256 96 7 delete
+leaves plain 5 258 12 257 delete and 5 257 96 2 delete
+
 # A flipped bit that the checksum includes: of an item, a key, and the header of a block.
 repairs 'inode-item: bit 6' plain 5 262 1 0 set 0 8 1073741831
 repairs 'name-hash: bit 0' plain 5 256 84 397168884 key 256 84 397168885
@@ -125,8 +140,8 @@ expect "one of two" 1 "do not concern 1 finding" repair --id 2 -f "$WORK/fixed.q
 expect "one of two: check" 4 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
 
 # The plan repairs one of three findings, and names the others.
-damages plain 5 262 1 0 set 40 4 7 and 5 370 12 256 delete and 5 403 12 256 delete
-rest='inode-ref-missing in inode 370 of tree 5 and 1 more'
+damages plain 5 262 1 0 set 40 4 7 and 5 370 1 0 set 0 8 999 and 5 403 1 0 set 0 8 999
+rest='inode-item in inode 370 of tree 5 and 1 more'
 expect "one of three" 1 "does not repair 2 findings of 'check': $rest$" repair "$WORK/image"
 rm -f "$WORK/fixed.qcow2"
 expect "one of three: the overlay" 1 "do not concern 2 findings of 'check': $rest$" \

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Items that are missing, and that others determine in every byte. A name has three items: two
+ * entries of its directory, with the same data, and the reference of the inode or subvolume. If two
+ * of them agree, the third one is made again. A link to a subvolume has two items in the root tree.
+ * A device extent follows from the chunk, and a block group from the chunk and its extents.
+ *
+ * Several names may share an item. It is made with all of them, so each finding that is about one
+ * of them has the same change. An item is added to the leaf in which its key belongs, if there is
+ * room: no leaf is split. Values that are computed from such items have their turn in the next
+ * round.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "btree/find_leaf.h"
+#include "btrfs-walk/space.h"
+#include "ondisk/checksum.h"
+#include "ondisk/disk_items.h"
+#include "ondisk/items.h"
+#include "owners/tree_list.h"
+#include "repair/repair.h"
+
+enum { MOST_FINDINGS = 1000 }; /* an image may be crafted to have millions */
+
+/* An item to be added, and the texts of the change. */
+struct addition {
+    const struct bw_tree *tree;
+    struct bw_key key;
+    struct bw_buffer data; /* owned */
+    const char *what, *proof;
+    bool reveals; /* as bw_repair_change.reveals */
+};
+
+static void addition_free(struct addition *addition)
+{
+    bw_buffer_free(&addition->data);
+}
+
+/* Appends the data of an item, if it exists. */
+static struct bw_error *read_item(struct bw_repair *repair, const struct bw_tree *tree,
+                                  struct bw_key key, struct bw_buffer *data, bool *found)
+{
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, repair->fs, tree, key, key);
+    const struct bw_item *item = bw_fs_items_next(&items);
+    *found = item;
+    if (item)
+        bw_buffer_append(data, item->data, item->size);
+    BW_TRY(bw_fs_items_error(&items));
+    return bw_buffer_error(data);
+}
+
+/* Plans an item, unless it would be the first one of a leaf, whose parent has another key; or a
+ * flipped bit in this leaf may explain that it is missing. */
+static struct bw_error *plan_item(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                  const struct addition *addition)
+{
+    struct bw_item first;
+    BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
+    bw_leaf_finder_init(&finder, &repair->fs->reader, addition->tree);
+    BW_TRY(bw_find_leaf(&finder, &addition->key));
+    const bool is_root = finder.bytenr == addition->tree->root.bytenr;
+    if (finder.lost || (!is_root && (!bw_leaf_item(&finder.leaf, 0, &first) ||
+                                     bw_key_compare(&addition->key, &first.key) < 0)))
+        return NULL;
+    for (size_t i = 0; i < repair->findings.count; i++)
+        if (repair->findings.items[i].flipped_block == finder.bytenr)
+            return NULL;
+    BW_AUTO_FREE char *why =
+        bw_repair_text("%s: the item (%" PRIu64 " %u %" PRIu64 ") of tree %" PRIu64 " is missing",
+                       finding->code->word, addition->key.objectid, addition->key.type,
+                       addition->key.offset, addition->tree->id);
+    return bw_repair_add_item(repair, finding,
+                              (struct bw_repair_edit){.block = finder.bytenr,
+                                                      .length = (uint32_t)addition->data.length,
+                                                      .bytes = addition->data.data,
+                                                      .key = addition->key,
+                                                      .what = addition->what,
+                                                      .why = why,
+                                                      .reveals = addition->reveals,
+                                                      .proof = addition->proof});
+}
+
+/* Names. */
+
+/* Whether an inode, or the link to a subvolume, has the name of an entry. `*index` is the
+ * offset of its DIR_INDEX. */
+static struct bw_error *find_reference(struct bw_repair *repair, const struct bw_tree *tree,
+                                       uint64_t directory, const struct bw_dir_entry *entry,
+                                       uint64_t *index, bool *found)
+{
+    const uint64_t target = entry->location.objectid;
+    struct bw_inode_ref ref;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    if (entry->location.type == BW_ROOT_ITEM)
+        bw_fs_items_begin(&items, repair->fs, bw_fs_root_tree(repair->fs),
+                          (struct bw_key){tree->id, BW_ROOT_REF, target},
+                          (struct bw_key){tree->id, BW_ROOT_REF, target});
+    else
+        bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){target, BW_INODE_REF, 0},
+                          (struct bw_key){target, BW_INODE_EXTREF, UINT64_MAX});
+    *found = false;
+    for (const struct bw_item *item; !*found && (item = bw_fs_items_next(&items));) {
+        const struct bw_disk_root_ref *link = (const void *)item->data;
+        struct bw_cursor cursor = bw_cursor_of(item);
+        if (item->key.type == BW_ROOT_REF) {
+            *found = item->size == sizeof *link + entry->name_length &&
+                     bw_get64(link->directory) == directory &&
+                     memcmp(link + 1, entry->name, entry->name_length) == 0;
+            *index = *found ? bw_get64(link->sequence) : 0;
+            continue;
+        }
+        while (!*found && bw_inode_ref_next(&cursor, &item->key, &ref)) {
+            *found = ref.parent == directory && ref.name_length == entry->name_length &&
+                     memcmp(ref.name, entry->name, ref.name_length) == 0;
+            *index = ref.index;
+        }
+    }
+    return bw_fs_items_error(&items);
+}
+
+/* Whether the items that were read have an entry of the same name and target. */
+static bool has_entry(const struct bw_buffer *data, const struct bw_dir_entry *wanted)
+{
+    struct bw_dir_entry entry;
+    const struct bw_item whole = {.data = (const void *)data->data, .size = (uint32_t)data->length};
+    struct bw_cursor cursor = bw_cursor_of(&whole);
+    while (bw_dir_entry_next(&cursor, &entry))
+        if (entry.name_length == wanted->name_length &&
+            bw_key_compare(&entry.location, &wanted->location) == 0 &&
+            memcmp(entry.name, wanted->name, entry.name_length) == 0)
+            return true;
+    return false;
+}
+
+/* Appends an entry and its name. */
+static void append_entry(struct bw_buffer *data, const struct bw_dir_entry *entry)
+{
+    const size_t header = sizeof(struct bw_disk_dir_item);
+    bw_buffer_append(data, entry->name - header, header + entry->name_length);
+}
+
+/* A DIR_ITEM, from the DIR_INDEX of its names. */
+static struct bw_error *plan_dir_item(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                      const struct bw_tree *tree)
+{
+    const struct bw_key key = finding->key;
+    __attribute__((cleanup(addition_free))) struct addition addition = {
+        .tree = tree,
+        .key = key,
+        .what = "entry of a directory",
+        .proof = "the DIR_INDEX of the same name, and the reference to the directory"};
+    bool found, is_new = false;
+    BW_TRY(read_item(repair, tree, key, &addition.data, &found));
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){key.objectid, BW_DIR_INDEX, 0},
+                      (struct bw_key){key.objectid, BW_DIR_INDEX, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_dir_entry entry;
+        struct bw_cursor cursor = bw_cursor_of(item);
+        uint64_t index = 0;
+        if (!bw_dir_entry_next(&cursor, &entry) ||
+            bw_name_hash(entry.name, entry.name_length) != key.offset ||
+            has_entry(&addition.data, &entry))
+            continue;
+        BW_TRY(find_reference(repair, tree, key.objectid, &entry, &index, &found));
+        if (!found || index != item->key.offset)
+            return NULL;
+        append_entry(&addition.data, &entry);
+        is_new = true;
+    }
+    BW_TRY(bw_fs_items_error(&items));
+    BW_TRY(bw_buffer_error(&addition.data));
+    return is_new ? plan_item(repair, finding, &addition) : NULL;
+}
+
+/* The DIR_INDEX of an inode or subvolume, from the DIR_ITEM of its name. */
+static struct bw_error *plan_dir_index(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                       const struct bw_tree *tree)
+{
+    const uint64_t directory = finding->key.objectid;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){directory, BW_DIR_ITEM, 0},
+                      (struct bw_key){directory, BW_DIR_ITEM, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items)) && !finding->planned;) {
+        struct bw_dir_entry entry;
+        struct bw_cursor cursor = bw_cursor_of(item);
+        while (!finding->planned && bw_dir_entry_next(&cursor, &entry)) {
+            __attribute__((cleanup(addition_free))) struct addition addition = {
+                .tree = tree,
+                .key = {directory, BW_DIR_INDEX, 0},
+                .what = "entry of a directory",
+                .proof = "the DIR_ITEM of the same name, and the reference to the directory"};
+            bool found = false;
+            if (entry.location.objectid == finding->inode)
+                BW_TRY(
+                    find_reference(repair, tree, directory, &entry, &addition.key.offset, &found));
+            if (!found || (finding->key.offset && finding->key.offset != addition.key.offset))
+                continue;
+            BW_TRY(read_item(repair, tree, addition.key, &addition.data, &found));
+            if (found)
+                continue;
+            append_entry(&addition.data, &entry);
+            BW_TRY(bw_buffer_error(&addition.data));
+            BW_TRY(plan_item(repair, finding, &addition));
+        }
+    }
+    return bw_fs_items_error(&items);
+}
+
+/* The INODE_REF of an inode in a directory, from the two entries of each of its names. */
+static struct bw_error *plan_inode_ref(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                       const struct bw_tree *tree)
+{
+    const uint64_t directory = finding->key.offset;
+    __attribute__((cleanup(addition_free))) struct addition addition = {
+        .tree = tree,
+        .key = finding->key,
+        .what = "reference of an inode to its directory",
+        .proof = "both entries of the name in the directory"};
+    bool found, is_new = false;
+    BW_TRY(read_item(repair, tree, addition.key, &addition.data, &found));
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){directory, BW_DIR_INDEX, 0},
+                      (struct bw_key){directory, BW_DIR_INDEX, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        BW_AUTO_BUFFER struct bw_buffer same_hash = {0};
+        struct bw_dir_entry entry;
+        struct bw_cursor cursor = bw_cursor_of(item);
+        uint64_t index;
+        if (!bw_dir_entry_next(&cursor, &entry) || entry.location.type != BW_INODE_ITEM ||
+            entry.location.objectid != finding->key.objectid)
+            continue;
+        BW_TRY(find_reference(repair, tree, directory, &entry, &index, &found));
+        if (found)
+            continue;
+        const struct bw_key other = {directory, BW_DIR_ITEM,
+                                     bw_name_hash(entry.name, entry.name_length)};
+        BW_TRY(read_item(repair, tree, other, &same_hash, &found));
+        if (!has_entry(&same_hash, &entry))
+            return NULL;
+        const struct bw_disk_inode_ref ref = {bw_put64(item->key.offset),
+                                              bw_put16(entry.name_length)};
+        bw_buffer_append(&addition.data, &ref, sizeof ref);
+        bw_buffer_append(&addition.data, entry.name, entry.name_length);
+        is_new = true;
+    }
+    BW_TRY(bw_fs_items_error(&items));
+    BW_TRY(bw_buffer_error(&addition.data));
+    return is_new ? plan_item(repair, finding, &addition) : NULL;
+}
+
+/* Subvolumes, devices and block groups. */
+
+/* The other item of the link to a subvolume: its key is reversed, its data are the same. */
+static struct bw_error *plan_link(struct bw_repair *repair, struct bw_repair_finding *finding)
+{
+    const bool has_ref = finding->key.type == BW_ROOT_REF;
+    __attribute__((cleanup(addition_free))) struct addition addition = {
+        .tree = bw_fs_root_tree(repair->fs),
+        .key = {finding->key.offset, has_ref ? BW_ROOT_BACKREF : BW_ROOT_REF,
+                finding->key.objectid},
+        .what = "link to a subvolume",
+        .proof = "the other item of the same link"};
+    BW_AUTO_BUFFER struct bw_buffer present = {0};
+    bool found;
+    if (!has_ref && finding->key.type != BW_ROOT_BACKREF)
+        return NULL;
+    BW_TRY(read_item(repair, addition.tree, addition.key, &present, &found));
+    if (found)
+        return NULL;
+    BW_TRY(read_item(repair, addition.tree, finding->key, &addition.data, &found));
+    return found ? plan_item(repair, finding, &addition) : NULL;
+}
+
+/* The device extent of a stripe, or the block group of a chunk. */
+static struct bw_error *plan_for_chunk(struct bw_repair *repair, struct bw_repair_finding *finding)
+{
+    struct bw_fs *fs = repair->fs;
+    const bool is_stripe = bw_repair_is(finding, "device-extent-missing");
+    __attribute__((cleanup(addition_free))) struct addition addition = {
+        .tree = bw_repair_group_tree(fs),
+        .reveals = !is_stripe, /* numbers are compared only if all block groups are known */
+        .what = is_stripe ? "device extent" : "block group",
+        .proof = is_stripe ? "the chunk, and the place of its stripe"
+                           : "the chunk, and the sum of the extents in it"};
+    BW_AUTO_BUFFER struct bw_buffer present = {0};
+    struct bw_tree devices;
+    bool found;
+    if (finding->key.type != BW_CHUNK_ITEM)
+        return NULL;
+    BW_TRY(read_item(repair, &fs->chunk_tree, finding->key, &present, &found));
+    const struct bw_disk_chunk *chunk = (const void *)present.data;
+    if (present.length < sizeof *chunk)
+        return NULL;
+    if (is_stripe) {
+        const struct bw_chunk_info info = {.length = bw_get64(chunk->length),
+                                           .type = bw_get64(chunk->type),
+                                           .stripe_count = bw_get16(chunk->stripe_count)};
+        struct bw_disk_device_extent extent = {.chunk_tree = bw_put64(BW_CHUNK_TREE),
+                                               .chunk_objectid = bw_put64(finding->key.objectid),
+                                               .chunk_offset = bw_put64(finding->key.offset),
+                                               .length = bw_put64(bw_chunk_stripe_length(&info))};
+        const uint8_t *root;
+        BW_TRY(bw_repair_find_tree(fs, BW_DEVICE_TREE, &devices));
+        BW_TRY(bw_repair_block_contents(repair, fs->chunk_tree.root.bytenr, &root));
+        if (!devices.id || !root)
+            return NULL;
+        const struct bw_disk_header *header = (const void *)root;
+        memcpy(extent.chunk_tree_uuid, header->chunk_tree_uuid, sizeof extent.chunk_tree_uuid);
+        addition.tree = &devices;
+        addition.key = (struct bw_key){finding->devid, BW_DEVICE_EXTENT, finding->offset};
+        bw_buffer_append(&addition.data, &extent, sizeof extent);
+    } else {
+        uint64_t used;
+        addition.key =
+            (struct bw_key){finding->key.offset, BW_BLOCK_GROUP_ITEM, bw_get64(chunk->length)};
+        if (!addition.tree->id || !fs->extent_tree.id)
+            return NULL;
+        for (size_t i = 0; i < repair->findings.count; i++)
+            if (bw_repair_is_about_lost(&repair->findings.items[i]))
+                return NULL;
+        BW_TRY(bw_repair_add_extents(fs, &addition.key, &used));
+        const struct bw_disk_block_group group = {bw_put64(used), bw_put64(finding->key.objectid),
+                                                  chunk->type};
+        bw_buffer_append(&addition.data, &group, sizeof group);
+    }
+    BW_TRY(bw_buffer_error(&addition.data));
+    return plan_item(repair, finding, &addition);
+}
+
+struct bw_error *bw_repair_plan_additions(struct bw_repair *repair)
+{
+    static const char *const of_chunks[] = {"device-extent-missing", "group-missing", NULL};
+    struct bw_repair_findings *findings = &repair->findings;
+    BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
+    BW_TRY(bw_tree_list_load(repair->fs, &trees));
+    for (size_t i = 0; i < findings->count && i < MOST_FINDINGS; i++) {
+        struct bw_repair_finding *finding = &findings->items[i];
+        const struct bw_listed_tree *tree = bw_tree_list_find(&trees, finding->tree);
+        if (finding->planned || finding->flipped_block != BW_ABSENT)
+            continue;
+        if (bw_repair_is_any(finding, of_chunks))
+            BW_TRY(plan_for_chunk(repair, finding));
+        else if (bw_repair_is(finding, "root-link"))
+            BW_TRY(plan_link(repair, finding));
+        else if (tree && bw_repair_is(finding, "inode-ref-missing") &&
+                 finding->key.type == BW_INODE_REF)
+            BW_TRY(plan_inode_ref(repair, finding, &tree->tree));
+        else if (tree && bw_repair_is(finding, "entry-missing") && finding->key.type == BW_DIR_ITEM)
+            BW_TRY(plan_dir_item(repair, finding, &tree->tree));
+        else if (tree && bw_repair_is(finding, "entry-missing"))
+            BW_TRY(plan_dir_index(repair, finding, &tree->tree));
+    }
+    return NULL;
+}
