@@ -145,7 +145,7 @@ super_places=$(printf '%s\n' 3:1 40:2 66:0 73:4 82:3 130:7 196:1 330:5 900:0 409
 both() { local at; for at in 65536 67108864; do flip $at "$@"; done; }
 for checksum in crc32c xxhash sha256 blake2; do
     make "super-$checksum" $checksum single
-    [ "$checksum" = crc32c ] && step=${SWEEP:-1} || step=3
+    [ "$checksum" = crc32c ] && step=${SWEEP:-1} || step=$((3 * ${SWEEP:-1}))
     for place in $(sweep "$step" <<< "$super_places"); do
         both $place
         bit="bit ${place#*:} of byte ${place%:*}"

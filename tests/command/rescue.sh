@@ -131,7 +131,8 @@ holds "many of them as missing" test "$(tr -cd '\0' < missed | wc -c)" -gt 4
 
 # Links that another user has put into the folder.
 mkdir victim && echo precious > victim/file
-for place in whole partly lost whole.json whole.missed partly.missed unsaved; do
+for place in $(printf '%s\n' whole partly lost whole.json whole.missed partly.missed unsaved |
+    sweep "${SWEEP:-1}"); do
     rm -rf linked && mkdir linked && ln -s ../victim "linked/$place"
     expect "a link as $place" 2 "linked/$place is a symbolic link, which is not followed" \
         rescue --extract=linked bad.img

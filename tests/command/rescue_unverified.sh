@@ -16,12 +16,11 @@ answer = json.load(open(sys.argv[1]))
 total = lambda name: sum(row.get(name, 0) for row in answer["by_subvolume"])
 print(eval(sys.argv[2]))' "$WORK/out" "$1"
 }
-# spoil IMAGE LOGICAL [BYTE]: overwrites three bytes of all mirrors of a block, or of data.
+# spoil IMAGE BYTE LOGICAL...: overwrites three bytes of all mirrors of blocks, or of data.
 spoil() {
     local place
-    for place in $("$PROGRAM" map -o offset --raw "$1" "$2"); do
-        printf '\125\252\021' |
-            dd of="$1" bs=1 seek=$((place + ${3:-2})) conv=notrunc status=none
+    for place in $("$PROGRAM" map -o offset --raw "$1" "${@:3}"); do
+        printf '\125\252\021' | dd of="$1" bs=1 seek=$((place + $2)) conv=notrunc status=none
     done
 }
 leaves() { "$PROGRAM" dump --tree fs "$1" | awk '$1 == "leaf" && $3 == "items" { print $2 }'; }
@@ -47,7 +46,7 @@ sums files > expected
 # Every fourth leaf: only the checksum is wrong.
 cp --sparse=always sound bad
 mapfile -t blocks < <(leaves sound)
-for ((i = 1; i < ${#blocks[@]}; i += 4)); do spoil bad "${blocks[i]}"; done
+spoil bad 2 $(printf '%s\n' "${blocks[@]}" | awk 'NR % 4 == 2')
 expect "wrong checksums" 1 'files cannot be verified' rescue --json bad
 unverified=$(member 'total("unverified_files")')
 is "wrong checksums of leaves lose no file" \
@@ -95,13 +94,12 @@ is "the printed commands save the same unverified files" \
 
 # A block that fails another check is lost, and so is a leaf of which an item is damaged.
 cp --sparse=always sound bad
-spoil bad "${blocks[5]}" 52
+spoil bad 52 "${blocks[5]}"
 expect "another address" 1 . rescue --json bad
 is "a block with a wrong address is not accepted" \
     "$(member '[row["step"] for row in answer["steps"]]' | grep -c unverified)" 0
 cp --sparse=always sound bad
-spoil bad "${blocks[5]}" $((4096 - 150))
-spoil bad "${blocks[5]}" $((4096 - 100))
+for byte in 150 100; do spoil bad $((4096 - byte)) "${blocks[5]}"; done
 expect "damaged items" 1 . rescue --extract items bad
 (sums items/whole; sums items/unverified 2> errors) | sort > saved-sums
 is "damaged files never pass as verified" "$(sums items/whole | comm -23 - expected)" ""
@@ -109,7 +107,7 @@ is "damaged files never pass as verified" "$(sums items/whole | comm -23 - expec
 # Data that do not match: the rest of the file, and the file as it is.
 cp --sparse=always sound bad
 expect "where its data are" 0 - extents --json "$PWD/sound" "/a/large 150"
-spoil bad "$(sed 's/.*"extent_logical":\([0-9]*\).*/\1/' "$WORK/out" | head -n 1)" 100
+spoil bad 100 "$(sed 's/.*"extent_logical":\([0-9]*\).*/\1/' "$WORK/out" | head -n 1)"
 expect "wrong data" 1 '1 file cannot be read completely' rescue --json bad
 is "one file with wrong data is not whole" \
     "$(member 'total("partly_files") + total("lost_files")')" 1
@@ -122,7 +120,7 @@ is "no other file is saved as unverified" "$(count data/unverified)" 1
 
 # A file in an unverified leaf, of which one sector was not read from the disk.
 cp --sparse=always sound bad
-for block in "${blocks[@]}"; do spoil bad "$block"; done
+spoil bad 2 "${blocks[@]}"
 expect "where the data of a file are" 0 - extents --json "$PWD/sound" "/a/large 150"
 cp "$WORK/out" "$WORK/where"
 start=$("$PROGRAM" map -o offset --raw sound \
@@ -141,7 +139,7 @@ is "the others are unverified" "$(count remains/unverified)" $((all - 1))
 is "no file is called unsaved" "$(cat remains/unsaved)" ""
 
 # Such a file whose data do not match their checksums, either.
-spoil bad "$(sed 's/.*"extent_logical":\([0-9]*\).*/\1/' "$WORK/where" | head -n 1)" 100
+spoil bad 100 "$(sed 's/.*"extent_logical":\([0-9]*\).*/\1/' "$WORK/where" | head -n 1)"
 expect "wrong data in an unverified leaf" 1 'files cannot be read completely' rescue --json bad
 is "all files are counted" "$(member '[total(kind + "_files") for kind in
     ("verified", "unverified", "partly", "lost")] + [answer["mismatched_files"]]')" \
@@ -151,7 +149,7 @@ is "all files are saved as they are" "$(count mismatched/unverified)" "$all"
 
 # An older verified version, and the current unverified one.
 cp --sparse=always "$BUILD/fixtures/past/dev1.img" bad
-spoil bad "$(leaves bad | tail -n 1)"
+spoil bad 2 "$(leaves bad | tail -n 1)"
 expect "older generations" 1 . rescue --extract both bad
 holds "the current version is saved as unverified" test "$(count both/unverified)" -ge 1
 holds "older versions are saved" \
@@ -191,7 +189,7 @@ for item in 'EXTENT_DATA 53 49 0' 'EXTENT_DATA 53 31 0' 'DIR_INDEX 37 2 1'; do
     read -r type size at status <<< "$item"
     cp --sparse=always sound bad
     read -r leaf place < <(first_item "$type" "$size")
-    spoil bad "$leaf" $((place + at))
+    spoil bad $((place + at)) "$leaf"
     expect "$type: a wrong checksum" 1 'checksum mismatch' extract -C bad-item bad
     expect "$type: ignored" "$status" 'accepted although' extract --ignore-checksums all -C item bad
     is "$type: all files" "$(sums item)" "$(cat expected)"
