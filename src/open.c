@@ -300,7 +300,7 @@ static struct bw_error *open_outer(const struct bw_fs_options *options, struct i
                                 "that with 'btrfs-walk mount', and open the file below the mount",
                                 path, format->name);
     if (error)
-        return bw_error_prefix(error, "--inside");
+        return bw_error_prefix(error, "inside");
     inside->source = (struct bw_image_source){.name = inside->name,
                                               .size = bw_file_inode(inside->file)->size,
                                               .read = read_inside,

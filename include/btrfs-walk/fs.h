@@ -252,12 +252,13 @@ struct bw_fs_status {
  * caller owns `*fs` and closes it with bw_fs_close().
  *
  * Errors: BW_ERROR_SYSTEM if an image cannot be opened; BW_ERROR_NOT_BTRFS if none has a good
- * superblock; BW_ERROR_NOT_FOUND if a chosen partition, volume, device or file of `inside` does not
- * exist; BW_ERROR_AMBIGUOUS if there are several file systems in partitions and none is chosen, or
- * several partitions are the same device; BW_ERROR_DIVERGED as described at bw_fs_options.side;
- * BW_ERROR_UNSUPPORTED for features that this library cannot read; BW_ERROR_CORRUPT if neither the
- * current chunk or root tree nor an older one can be read, or the chosen generation cannot be read;
- * BW_ERROR_USAGE if the options are wrong or the graph cannot be built.
+ * superblock; BW_ERROR_NOT_FOUND if a chosen partition, volume, device, generation or file of
+ * `inside` does not exist; BW_ERROR_AMBIGUOUS if there are several file systems in partitions and
+ * none is chosen, or several partitions are the same device; BW_ERROR_DIVERGED as described at
+ * bw_fs_options.side; BW_ERROR_UNSUPPORTED for features that this library cannot read;
+ * BW_ERROR_CORRUPT if neither the current chunk or root tree nor an older one can be read, or the
+ * chosen generation cannot be read; BW_ERROR_USAGE if the options are wrong or the graph cannot be
+ * built.
  */
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs);
 

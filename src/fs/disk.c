@@ -217,7 +217,7 @@ static struct bw_error *find_wanted(const struct bw_fs *fs, const struct bw_imag
     }
     if (error)
         return error;
-    error = bw_error_create(BW_ERROR_USAGE, "%s has no partition table", set->images[0].path);
+    error = bw_error_create(BW_ERROR_NOT_FOUND, "%s has no partition table", set->images[0].path);
     return bw_error_about(error, set->images[0].path);
 }
 

@@ -370,6 +370,8 @@ struct bw_error *bw_selection_add(struct bw_selection *selection, const char *na
                                nearest.best);
     if (!test.kind)
         return bw_error_create(BW_ERROR_USAGE, "unknown condition %s", name);
+    if (test.kind->read && !argument)
+        return bw_error_create(BW_ERROR_USAGE, "condition %s needs an argument", name);
     if (test.kind->read)
         error = test.kind->read(argument, &test);
     if (error && error->code == BW_ERROR_USAGE)

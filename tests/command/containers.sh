@@ -461,7 +461,7 @@ same "an image inside" - --inside /vm/disk.raw host.img
 expect "check of it" 0 - check -q --inside /vm/disk.raw host.img
 expect "info names both" 0 - info --inside /vm/disk.raw host.img
 holds "info shows the path of the image inside" grep -q 'host.img > /vm/disk.raw' out
-expect "no such file" 2 'host.img: --inside: /vm/no: no such file' --inside /vm/no host.img
+expect "no such file" 2 'host.img: inside: /vm/no: no such file' --inside /vm/no host.img
 expect "a folder" 2 'is not a regular file' --inside /vm host.img
 expect "a file that is none" 2 'no such file' --inside /vm/disk.raw --inside /nothing host.img
 # A disk with partitions, and a container that needs a helper, in a file system.

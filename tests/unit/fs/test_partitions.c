@@ -124,6 +124,7 @@ static void test_choice(void **state)
     check_open(bench.single, paths, 1, "2");
     check_open(bench.single, paths, 1, "alone");
     check_refused(paths[0], "4", BW_ERROR_NOT_FOUND, "there are: 1, 2 (alone), 3");
+    check_refused(iw_path(bench.single, 0), "4", BW_ERROR_NOT_FOUND, "has no partition table");
     free_bench(&bench);
 }
 

@@ -433,6 +433,7 @@ static void test_refusals(void **state)
         {"nothing", "1"},
         {"inum", "1"},
         {"wholename", "/a"},
+        {"name", NULL},
     };
     struct bw_selection *selection;
     expect_success(bw_selection_create(&selection));
