@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Items that are missing, and that others determine in every byte. A name has three items: two
- * entries of its directory, with the same data, and the reference of the inode or subvolume. If two
- * of them agree, the third one is made again. A link to a subvolume has two items in the root tree.
- * A device extent follows from the chunk, and a block group from the chunk and its extents.
+ * Items that are missing or wrong, and that others determine in every byte. A name has three items:
+ * two entries of its directory, with the same data, and the reference of the inode or subvolume. If
+ * two of them agree, the third one is made again. A link to a subvolume has two items in the root
+ * tree. A device extent follows from the chunk, and a block group from the chunk and its extents.
  *
  * Several names may share an item. It is made with all of them, so each finding that is about one
  * of them has the same change. An item is added to the leaf in which its key belongs, if there is
@@ -18,6 +18,7 @@
 #include "btree/find_leaf.h"
 #include "btrfs-walk/space.h"
 #include "ondisk/checksum.h"
+#include "ondisk/chunk.h"
 #include "ondisk/disk_items.h"
 #include "ondisk/items.h"
 #include "owners/tree_list.h"
@@ -69,10 +70,9 @@ static struct bw_error *plan_item(struct bw_repair *repair, struct bw_repair_fin
     for (size_t i = 0; i < repair->findings.count; i++)
         if (repair->findings.items[i].flipped_block == finder.bytenr)
             return NULL;
-    BW_AUTO_FREE char *why =
-        bw_repair_text("%s: the item (%" PRIu64 " %u %" PRIu64 ") of tree %" PRIu64 " is missing",
-                       finding->code->word, addition->key.objectid, addition->key.type,
-                       addition->key.offset, addition->tree->id);
+    BW_AUTO_FREE char *why = bw_repair_text(
+        "%s: item (%" PRIu64 " %u %" PRIu64 ") of tree %" PRIu64, finding->code->word,
+        addition->key.objectid, addition->key.type, addition->key.offset, addition->tree->id);
     return bw_repair_add_item(repair, finding,
                               (struct bw_repair_edit){.block = finder.bytenr,
                                                       .length = (uint32_t)addition->data.length,
@@ -120,6 +120,16 @@ static struct bw_error *find_reference(struct bw_repair *repair, const struct bw
         }
     }
     return bw_fs_items_error(&items);
+}
+
+/* Whether an item has an entry of the same name; its target may differ. */
+static bool has_name(const struct bw_buffer *data, const struct bw_dir_entry *wanted)
+{
+    struct bw_dir_entry entry = *wanted;
+    const struct bw_item whole = {.data = (const void *)data->data, .size = (uint32_t)data->length};
+    struct bw_cursor cursor = bw_cursor_of(&whole);
+    return bw_dir_entry_next(&cursor, &entry) && entry.name_length == wanted->name_length &&
+           memcmp(entry.name, wanted->name, entry.name_length) == 0;
 }
 
 /* Whether the items that were read have an entry of the same name and target. */
@@ -200,8 +210,9 @@ static struct bw_error *plan_dir_index(struct bw_repair *repair, struct bw_repai
                     find_reference(repair, tree, directory, &entry, &addition.key.offset, &found));
             if (!found || (finding->key.offset && finding->key.offset != addition.key.offset))
                 continue;
-            BW_TRY(read_item(repair, tree, addition.key, &addition.data, &found));
-            if (found)
+            BW_AUTO_BUFFER struct bw_buffer present = {0};
+            BW_TRY(read_item(repair, tree, addition.key, &present, &found));
+            if (found && !has_name(&present, &entry))
                 continue;
             append_entry(&addition.data, &entry);
             BW_TRY(bw_buffer_error(&addition.data));
@@ -276,65 +287,96 @@ static struct bw_error *plan_link(struct bw_repair *repair, struct bw_repair_fin
     return found ? plan_item(repair, finding, &addition) : NULL;
 }
 
-/* The device extent of a stripe, or the block group of a chunk. */
-static struct bw_error *plan_for_chunk(struct bw_repair *repair, struct bw_repair_finding *finding)
+/* Whether the check finds nothing of the pass `chunks` but what the chunks put right. Otherwise a
+ * chunk may be wrong itself: then a device extent or block group has no chunk. */
+static bool trusts_chunks(const struct bw_repair *repair)
+{
+    static const char *const harmless[] = {"device-extent-missing", "device-extent-differs",
+                                           "device-used", "group-missing", NULL};
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        const struct bw_repair_finding *finding = &repair->findings.items[i];
+        if (strcmp(finding->code->pass, "chunks") == 0 && !bw_repair_is_any(finding, harmless))
+            return false;
+    }
+    return true;
+}
+
+/* The device extent of a stripe, from its chunk. */
+static struct bw_error *plan_device_extent(struct bw_repair *repair,
+                                           struct bw_repair_finding *finding)
 {
     struct bw_fs *fs = repair->fs;
-    const bool is_stripe = bw_repair_is(finding, "device-extent-missing");
-    __attribute__((cleanup(addition_free))) struct addition addition = {
-        .tree = bw_repair_group_tree(fs),
-        .reveals = !is_stripe, /* numbers are compared only if all block groups are known */
-        .what = is_stripe ? "device extent" : "block group",
-        .proof = is_stripe ? "the chunk, and the place of its stripe"
-                           : "the chunk, and the sum of the extents in it"};
-    BW_AUTO_BUFFER struct bw_buffer present = {0};
     struct bw_tree devices;
-    bool found;
-    if (finding->key.type != BW_CHUNK_ITEM)
+    const uint8_t *root;
+    BW_TRY(bw_repair_find_tree(fs, BW_DEVICE_TREE, &devices));
+    BW_TRY(bw_repair_block_contents(repair, fs->chunk_tree.root.bytenr, &root));
+    if (!devices.id || !root || !trusts_chunks(repair))
         return NULL;
-    BW_TRY(read_item(repair, &fs->chunk_tree, finding->key, &present, &found));
-    const struct bw_disk_chunk *chunk = (const void *)present.data;
-    if (present.length < sizeof *chunk)
-        return NULL;
-    if (is_stripe) {
-        const struct bw_chunk_info info = {.length = bw_get64(chunk->length),
-                                           .type = bw_get64(chunk->type),
-                                           .stripe_count = bw_get16(chunk->stripe_count)};
-        struct bw_disk_device_extent extent = {.chunk_tree = bw_put64(BW_CHUNK_TREE),
-                                               .chunk_objectid = bw_put64(finding->key.objectid),
-                                               .chunk_offset = bw_put64(finding->key.offset),
-                                               .length = bw_put64(bw_chunk_stripe_length(&info))};
-        const uint8_t *root;
-        BW_TRY(bw_repair_find_tree(fs, BW_DEVICE_TREE, &devices));
-        BW_TRY(bw_repair_block_contents(repair, fs->chunk_tree.root.bytenr, &root));
-        if (!devices.id || !root)
-            return NULL;
-        const struct bw_disk_header *header = (const void *)root;
-        memcpy(extent.chunk_tree_uuid, header->chunk_tree_uuid, sizeof extent.chunk_tree_uuid);
-        addition.tree = &devices;
-        addition.key = (struct bw_key){finding->devid, BW_DEVICE_EXTENT, finding->offset};
-        bw_buffer_append(&addition.data, &extent, sizeof extent);
-    } else {
-        uint64_t used;
-        addition.key =
-            (struct bw_key){finding->key.offset, BW_BLOCK_GROUP_ITEM, bw_get64(chunk->length)};
-        if (!addition.tree->id || !fs->extent_tree.id)
-            return NULL;
-        for (size_t i = 0; i < repair->findings.count; i++)
-            if (bw_repair_is_about_lost(&repair->findings.items[i]))
-                return NULL;
-        BW_TRY(bw_repair_add_extents(fs, &addition.key, &used));
-        const struct bw_disk_block_group group = {bw_put64(used), bw_put64(finding->key.objectid),
-                                                  chunk->type};
-        bw_buffer_append(&addition.data, &group, sizeof group);
+    const struct bw_disk_header *header = (const void *)root;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_repair_all_items(&items, fs, &fs->chunk_tree);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_chunk chunk;
+        if (item->key.type != BW_CHUNK_ITEM)
+            continue;
+        BW_TRY(bw_chunk_decode(item->key.offset, item->data, item->size, &chunk));
+        for (unsigned i = 0; i < chunk.stripe_count; i++) {
+            if (bw_get64(chunk.stripes[i].devid) != finding->devid ||
+                bw_get64(chunk.stripes[i].offset) != finding->offset)
+                continue;
+            const struct bw_chunk_info info = {
+                .length = chunk.length, .type = chunk.type, .stripe_count = chunk.stripe_count};
+            struct bw_disk_device_extent extent = {.chunk_tree = bw_put64(BW_CHUNK_TREE),
+                                                   .chunk_objectid = bw_put64(item->key.objectid),
+                                                   .chunk_offset = bw_put64(chunk.logical),
+                                                   .length =
+                                                       bw_put64(bw_chunk_stripe_length(&info))};
+            memcpy(extent.chunk_tree_uuid, header->chunk_tree_uuid, sizeof extent.chunk_tree_uuid);
+            const struct addition addition = {
+                .tree = &devices,
+                .key = {finding->devid, BW_DEVICE_EXTENT, finding->offset},
+                .data = {.data = (char *)&extent, .length = sizeof extent},
+                .what = "device extent",
+                .proof = "the chunk with a stripe at this place"};
+            return plan_item(repair, finding, &addition);
+        }
     }
-    BW_TRY(bw_buffer_error(&addition.data));
+    return bw_fs_items_error(&items);
+}
+
+/* The block group of a chunk, from the extents in it. */
+static struct bw_error *plan_group(struct bw_repair *repair, struct bw_repair_finding *finding)
+{
+    struct bw_fs *fs = repair->fs;
+    BW_AUTO_BUFFER struct bw_buffer chunk_item = {0};
+    bool found;
+    BW_TRY(read_item(repair, &fs->chunk_tree, finding->key, &chunk_item, &found));
+    const struct bw_disk_chunk *chunk = (const void *)chunk_item.data;
+    bool is_possible = chunk_item.length >= sizeof *chunk && bw_repair_group_tree(fs)->id &&
+                       fs->extent_tree.id && trusts_chunks(repair);
+    for (size_t i = 0; i < repair->findings.count && is_possible; i++)
+        is_possible = !bw_repair_is_about_lost(&repair->findings.items[i]);
+    if (!is_possible)
+        return NULL;
+    const struct bw_key key = {finding->key.offset, BW_BLOCK_GROUP_ITEM, bw_get64(chunk->length)};
+    uint64_t used;
+    BW_TRY(bw_repair_add_extents(fs, &key, &used));
+    struct bw_disk_block_group group = {bw_put64(used), bw_put64(finding->key.objectid),
+                                        chunk->type};
+    const struct addition addition = {.tree = bw_repair_group_tree(fs),
+                                      .key = key,
+                                      .data = {.data = (char *)&group, .length = sizeof group},
+                                      .what = "block group",
+                                      .proof = "the chunk, and the sum of the extents in it",
+                                      .reveals = true}; /* numbers are compared only if all block
+                                                           groups are known */
     return plan_item(repair, finding, &addition);
 }
 
 struct bw_error *bw_repair_plan_additions(struct bw_repair *repair)
 {
-    static const char *const of_chunks[] = {"device-extent-missing", "group-missing", NULL};
+    static const char *const of_devices[] = {"device-extent-missing", "device-extent-differs",
+                                             NULL};
     struct bw_repair_findings *findings = &repair->findings;
     BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
     BW_TRY(bw_tree_list_load(repair->fs, &trees));
@@ -343,8 +385,10 @@ struct bw_error *bw_repair_plan_additions(struct bw_repair *repair)
         const struct bw_listed_tree *tree = bw_tree_list_find(&trees, finding->tree);
         if (finding->planned || finding->flipped_block != BW_ABSENT)
             continue;
-        if (bw_repair_is_any(finding, of_chunks))
-            BW_TRY(plan_for_chunk(repair, finding));
+        if (bw_repair_is_any(finding, of_devices))
+            BW_TRY(plan_device_extent(repair, finding));
+        else if (bw_repair_is(finding, "group-missing"))
+            BW_TRY(plan_group(repair, finding));
         else if (bw_repair_is(finding, "root-link"))
             BW_TRY(plan_link(repair, finding));
         else if (tree && bw_repair_is(finding, "inode-ref-missing") &&

@@ -107,7 +107,7 @@ struct bw_repair_change {
     bool is_addition; /**< with is_in_block: of that item, whose data are `bytes` */
     struct bw_key key;
     bool is_in_block; /**< `bytes` are for the tree block at `logical`, in all its copies */
-    bool reveals;     /**< with is_in_block: others could not be read without this one */
+    bool reveals;     /**< others could not be read without this one */
     uint32_t byte;    /**< with is_in_block: their offset in the block */
 };
 
@@ -256,6 +256,9 @@ bw_superblock_edit bw_repair_set_used;
 
 /** Copies the device item of the chunk tree, and the sums of all. (superblock_changes.c) */
 void bw_repair_set_sizes(const struct bw_repair *repair, struct bw_disk_superblock *super);
+
+/** Lost roots of which a backup root says where they are. (superblock_changes.c) */
+struct bw_error *bw_repair_plan_roots(struct bw_repair *repair);
 
 /** Copies and fields of superblocks. (superblock_changes.c) */
 struct bw_error *bw_repair_plan_superblocks(struct bw_repair *repair);

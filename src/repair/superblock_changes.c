@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "btree/block.h"
 #include "btrfs-walk/history.h"
 #include "btrfs-walk/inode.h"
 #include "ondisk/bit_flip.h"
@@ -82,6 +83,66 @@ static void clear_error(const struct bw_repair *repair, struct bw_disk_superbloc
 {
     (void)repair;
     super->flags = bw_put64(bw_get64(super->flags) & ~(uint64_t)ERROR_FLAG);
+}
+
+/* The backup root of the current generation; NULL: none. */
+static const struct bw_backup_root *current_backup(const struct bw_repair *repair)
+{
+    const struct bw_superblock *superblock = &repair->fs->superblock;
+    for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++)
+        if (superblock->backup_roots[i].tree_root.generation == superblock->generation)
+            return &superblock->backup_roots[i];
+    return NULL;
+}
+
+static void set_root(const struct bw_repair *repair, struct bw_disk_superblock *super)
+{
+    const struct bw_root_pointer *root = &current_backup(repair)->tree_root;
+    super->root = bw_put64(root->bytenr);
+    super->root_level = root->level;
+}
+
+static void set_chunk_root(const struct bw_repair *repair, struct bw_disk_superblock *super)
+{
+    const struct bw_root_pointer *root = &current_backup(repair)->chunk_root;
+    super->chunk_root = bw_put64(root->bytenr);
+    super->chunk_root_generation = bw_put64(root->generation);
+    super->chunk_root_level = root->level;
+}
+
+struct bw_error *bw_repair_plan_roots(struct bw_repair *repair)
+{
+    const struct bw_backup_root *backup = current_backup(repair);
+    BW_AUTO_FREE uint8_t *block = malloc(repair->fs->superblock.nodesize);
+    if (!block)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < repair->findings.count && backup && !repair->is_made; i++) {
+        struct bw_repair_finding *finding = &repair->findings.items[i];
+        const bool is_chunk_root = finding->tree == BW_CHUNK_TREE;
+        const struct bw_tree tree = {
+            .id = finding->tree, .root = is_chunk_root ? backup->chunk_root : backup->tree_root};
+        if (!bw_repair_is(finding, "root-lost") || tree.root.bytenr == finding->logical)
+            continue;
+        const struct bw_block_pointer pointer = bw_tree_root_pointer(&tree, false);
+        struct bw_error *error = bw_block_read(&repair->fs->reader, &pointer, block);
+        const bool is_good = !error;
+        BW_TRY(bw_error_tolerate(error));
+        if (!is_good)
+            continue;
+        finding->planned = true;
+        finding->edit = is_chunk_root ? set_chunk_root : set_root;
+        BW_TRY(bw_repair_add(
+            repair,
+            (struct bw_repair_change){
+                .class_number = BW_REPAIR_DERIVED,
+                .what = is_chunk_root ? "root of the chunk tree in all superblocks"
+                                      : "root of the root tree in all superblocks",
+                .why = bw_repair_text("they name the lost tree block %" PRIu64, finding->logical),
+                .proof = strdup("the backup root of the same generation, and its tree block"),
+                .edit = finding->edit,
+                .reveals = true}));
+    }
+    return NULL;
 }
 
 /* Findings of one of these kinds are put right by an edit of all superblocks. */

@@ -74,17 +74,22 @@ repairs 'says symlink, its subvolume 269 is directory' subvolumes 5 256 96 15 se
 repairs 'subvolume 256: it must be 1' subvolumes 1 256 132 0 set 216 4 9
 
 # Items that others determine: of names, of links to subvolumes, of chunks.
-repairs 'missing: the item (256 84 397168884)' plain 5 256 84 397168884 delete
-repairs 'missing: the item (256 96 3)' plain 5 256 96 3 delete
-repairs 'missing: the item (258 12 257)' plain 5 258 12 257 delete
-repairs 'missing: the item (256 84 1682190749)' subvolumes 5 256 84 1682190749 delete
-repairs 'missing: the item (256 96 15)' subvolumes 5 256 96 15 delete
-repairs 'link: the item (5 156 260)' subvolumes 1 5 156 260 delete
-repairs 'link: the item (257 144 256)' subvolumes 1 257 144 256 delete
-repairs 'missing: the item (1 204 22020096)' plain 4 1 204 22020096 delete
-repairs 'missing: the item (22020096 192 16777216)' block-group-tree 11 22020096 192 - delete
-repairs 'group-missing: the item (38797312' block-group-tree 11 38797312 192 - delete and \
+repairs 'missing: item (256 84 397168884)' plain 5 256 84 397168884 delete
+repairs 'missing: item (256 96 3)' plain 5 256 96 3 delete
+repairs 'missing: item (258 12 257)' plain 5 258 12 257 delete
+repairs 'missing: item (256 84 1682190749)' subvolumes 5 256 84 1682190749 delete
+repairs 'missing: item (256 96 15)' subvolumes 5 256 96 15 delete
+repairs 'link: item (5 156 260)' subvolumes 1 5 156 260 delete
+repairs 'link: item (257 144 256)' subvolumes 1 257 144 256 delete
+repairs 'missing: item (1 204 22020096)' plain 4 1 204 22020096 delete
+repairs 'missing: item (22020096 192 16777216)' block-group-tree 11 22020096 192 - delete
+repairs 'group-missing: item (38797312' block-group-tree 11 38797312 192 - delete and \
     11 22020096 192 - set 0 8 999424
+repairs 'missing: item (256 96 16)' subvolumes 5 256 96 16 set 0 8 259
+repairs 'differs: item (1 204 22020096)' plain 4 1 204 22020096 set 16 8 13631488
+repairs 'they name the lost tree block 16384' plain super 80 8 16384
+repairs 'they name the lost tree block 16384' plain super 88 8 16384
+leaves plain 3 256 228 13631488 set 56 8 209715200
 leaves plain 5 256 84 397168884 delete and 5 256 96 7 delete
 leaves plain 5 258 12 257 delete and 5 257 96 2 delete
 
