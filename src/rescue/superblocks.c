@@ -159,7 +159,7 @@ struct candidate {
     struct bw_chunk_set chunks;
     uint64_t *devids; /* of the images; 0: unknown */
     size_t score;     /* number of blocks at the right positions */
-    bool is_guessed;  /* the right positions are unknown, but there is only one image */
+    bool is_guessed;  /* the right positions are unknown, and so are the devices */
 };
 
 static void candidate_free(struct candidate *candidate)
@@ -305,12 +305,14 @@ static struct bw_error *score_candidate(struct bw_fs *fs, struct bw_image_set *s
         candidate->score += best;
     }
 
-    /* All leaves of the chunk tree and the device tree are overwritten: the block groups may still
-     * lead to the chunks, if there is only one device. */
+    /* All leaves of the chunk tree and the device tree are overwritten: the block groups and a
+     * search for stripes may still lead to the chunks. Nothing else knows the numbers of devices,
+     * so any will do. */
     const bool has_facts = candidate->chunks.items.items.count || candidate->facts.extents.count;
-    if (!has_facts && set->count == 1 && newest_generation(candidate)) {
-        candidate->devids[0] = 1;
-        candidate->is_guessed = true;
+    candidate->is_guessed = !has_facts && newest_generation(candidate);
+    for (size_t i = 0; i < scan->matches.count && candidate->is_guessed; i++) {
+        const size_t image = scan->matches.items[i].image;
+        candidate->devids[image] = image + 1;
     }
     return NULL;
 }

@@ -234,6 +234,9 @@ all "neither a chunk tree nor a device tree" raid0-2 \
 is "the locations of chunks are derived from their tree blocks" \
     "$("$PROGRAM" chunks -q -o logical,stripes "${copies[@]}" | tail -n 1)" \
     $'38797312\t1:30408704,2:9437184'
+erase super
+all "no superblocks either: any number is right for a device" raid0-2 \
+    '-1: no superblock: from tree blocks, it is device 2 of' --scan
 images data-clones
 python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
 expect "data are found by their checksums" 1 'the chunk tree is lost' sum -0 "${copies[0]}"
