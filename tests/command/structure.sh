@@ -8,24 +8,19 @@ cd "$ROOT" || exit 1
 
 order="base ondisk record probe servers graph xlators btree fs replay recovery data walk owners"
 order+=" diff trees check history rescue repair stream batches export draw mount cli"
-rank() {
-    local n=0 folder
-    for folder in $order; do
-        n=$((n + 1))
-        [ "$folder" = "$1" ] && { echo "$n"; return; }
-    done
-    echo 0
-}
+declare -A ranks=()
+for folder in $order; do ranks[$folder]=$((${#ranks[@]} + 1)); done
 
 for folder in src/*/; do
     folder=$(basename "$folder")
-    own=$(rank "$folder")
+    own=${ranks[$folder]:-0}
     if [ "$own" -eq 0 ]; then fail "src/$folder is not in the list of folders"; continue; fi
     bad=$(grep -rnoE '#include "[a-z_]+/' "src/$folder" | while IFS= read -r line; do
         target=${line##*\"}
         target=${target%/}
         [ "$target" = btrfs-walk ] && continue
-        [ "$(rank "$target")" -ge 1 ] && [ "$(rank "$target")" -le "$own" ] || echo "$line"
+        rank=${ranks[$target]:-0}
+        [ "$rank" -ge 1 ] && [ "$rank" -le "$own" ] || echo "$line"
     done)
     if [ -z "$bad" ]; then pass; else fail "src/$folder includes what stands below it: $bad"; fi
     grep -q "$folder/" src/README.md && pass || fail "src/README.md does not mention $folder"
