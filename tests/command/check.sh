@@ -198,7 +198,10 @@ for text in 'top-file colour=red' 'top-file mode=rwx' 'top-file type=folder' \
     printf '%s\n' "$text" > "$WORK/list"
     expect "no list: $text" 16 'list: line 1: ' check --manifest "$WORK/list" "$plain"
 done
-expect "a device without an end" 16 'a list has at most 1 GiB' check --manifest /dev/zero "$plain"
+# With sanitizers, reading it takes five seconds, in the same buffer as a shorter list.
+[ -n "${SWEEP:-}" ] ||
+    expect "a device without an end" 16 'a list has at most 1 GiB' \
+        check --manifest /dev/zero "$plain"
 expect "a list that is not there" 8 'cannot open' check --manifest "$WORK/nowhere" "$plain"
 expect "a subvolume that is not there" 16 'no subvolume' check --manifest "$WORK/good" --subvol \
     999 "$plain"

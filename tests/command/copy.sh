@@ -37,9 +37,9 @@ same() {
     holds "$name: $* reads the copy" grep -qx 'status [014]' "$WORK/of-copy"
 }
 
-for name in plain raid0-3 raid1c3-3-minus-1-2 raid5-3 raid6-4-minus-2-4 raid10-4 dup \
-    bad-copy-raid6 mixed stripe-tree-raid10 sprout log-tree lost-tree-extent lost-tree-chunk \
-    zoned-device; do
+for name in $(printf '%s\n' plain raid0-3 raid1c3-3-minus-1-2 raid5-3 raid6-4-minus-2-4 raid10-4 \
+    dup bad-copy-raid6 mixed stripe-tree-raid10 sprout log-tree lost-tree-extent lost-tree-chunk \
+    zoned-device | sweep "${SWEEP:-1}"); do
     read_about "$name"
     "$PROGRAM" copy -q -C "$WORK/$name" "${arguments[@]}" "$image" "${devices[@]}" 2> "$WORK/err"
     is "$name: copy ends with the right status" $? "$([[ $name == lost* ]] && echo 1 || echo 0)"

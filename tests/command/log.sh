@@ -66,7 +66,8 @@ ranges_hold 9009-2 /d1/g25/d48
 # Only superblock copy 0 names the log. If it is lost, the log is found by its blocks: the newest
 # of those that the fsyncs of the transaction have written.
 bad_copy() { printf '\377' | dd of="$1" bs=1 seek=66000 conv=notrunc status=none; }
-for image in $(printf '%s\n' "$ROOT"/fixtures/log-cuts/*.img.zst | sweep 4); do
+for image in $(printf '%s\n' "$ROOT"/fixtures/log-cuts/*.img.zst |
+    sweep $((4 * ${SWEEP:-1}))); do
     zstd -q -d -f --sparse "$image" -o "$WORK/image"
     "$PROGRAM" sum "$WORK/image" > "$WORK/sums"
     bad_copy "$WORK/image"

@@ -224,7 +224,7 @@ while read -r folder; do
     *) holds "$name: ls ends with $status as walk does with $walked, and like an error" \
         [ "$status" -eq "$walked" -a "$status" -le 3 -a -s "$WORK/err" ] ;;
     esac
-done < <(printf '%s\n' "$BUILD"/fixtures/*/ | sweep 3)
+done < <(printf '%s\n' "$BUILD"/fixtures/*/ | sweep $((3 * ${SWEEP:-1})))
 
 # A subvolume that contains itself: no path leads to it, which is reported.
 cp --sparse=always "$subvolumes" "$WORK/cycle.img"
