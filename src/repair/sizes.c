@@ -7,15 +7,18 @@
  * Bytes in use: of a block group, the sum of its extents; of a device, the sum of its device
  * extents; and in the superblocks, which contain the sum of all block groups and the device item.
  * Mounts add differences to these numbers, so an error would stay. Only if the check has no doubts
- * about the extents.
+ * about the extents. References of an extent: the sum of those that the extent tree lists.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "data/references.h"
 #include "ondisk/disk_items.h"
 #include "repair/repair.h"
+
+enum { MOST_FINDINGS = 1000 }; /* of one kind; an image may be crafted to have millions */
 
 /* Where the last device extent of a device ends, and how much all of them contain. UINT64_MAX:
  * unknown. */
@@ -198,6 +201,46 @@ struct bw_error *bw_repair_plan_supers(struct bw_repair *repair, const char *cod
                                                            .edit = edit});
 }
 
+/* The reference count of an extent: the sum of its references, if the trees have made these. */
+static struct bw_error *plan_extent_count(struct bw_repair *repair,
+                                          struct bw_repair_finding *finding, bool *is_planned)
+{
+    struct bw_fs *fs = repair->fs;
+    struct bw_extent_entry extent;
+    struct bw_reference reference;
+    uint64_t counted = 0;
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        const struct bw_repair_finding *other = &repair->findings.items[i];
+        if (bw_repair_is_about_lost(other) ||
+            (other != finding && other->logical == finding->logical))
+            return NULL;
+    }
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &fs->extent_tree, finding->key,
+                      (struct bw_key){finding->key.objectid, UINT8_MAX, UINT64_MAX});
+    const struct bw_item *item = bw_fs_items_next(&items);
+    if (item && bw_extent_entry_decode(fs, item, &extent)) {
+        while (bw_extent_reference_step(&extent, &reference))
+            counted += reference.count;
+        while ((item = bw_fs_items_next(&items)))
+            if (bw_extent_keyed(&extent, item, &reference))
+                counted += reference.count;
+    }
+    BW_TRY(bw_fs_items_error(&items));
+    if (!counted)
+        return NULL;
+    BW_AUTO_FREE char *why = bw_repair_text("extent at %" PRIu64 ": it must be %" PRIu64,
+                                            finding->key.objectid, counted);
+    BW_TRY(bw_repair_edit_item(
+        repair, finding, &fs->extent_tree, &finding->key,
+        offsetof(struct bw_disk_extent_item, references), 8, counted,
+        (struct bw_repair_edit){.what = "reference count of an extent",
+                                .why = why,
+                                .proof = "its references, all of which the trees have"}));
+    *is_planned |= finding->planned;
+    return NULL;
+}
+
 /* Plans a finding of one kind, and notes whether anything is planned. */
 typedef struct bw_error *planner(struct bw_repair *repair, struct bw_repair_finding *finding,
                                  bool *is_planned);
@@ -205,21 +248,23 @@ typedef struct bw_error *planner(struct bw_repair *repair, struct bw_repair_find
 static struct bw_error *plan_each(struct bw_repair *repair, const char *code, planner *plan,
                                   bool *is_planned)
 {
-    for (size_t i = 0; i < repair->findings.count; i++)
-        if (bw_repair_is(&repair->findings.items[i], code))
+    unsigned count = 0;
+    for (size_t i = 0; i < repair->findings.count && count < MOST_FINDINGS; i++)
+        if (bw_repair_is(&repair->findings.items[i], code) && ++count)
             BW_TRY(plan(repair, &repair->findings.items[i], is_planned));
     return NULL;
 }
 
 struct bw_error *bw_repair_plan_sizes(struct bw_repair *repair)
 {
-    bool has_devices = false, has_groups = false;
+    bool has_devices = false, has_groups = false, has_extents = false;
     BW_TRY(plan_each(repair, "device-truncated", plan_device, &has_devices));
     BW_TRY(plan_each(repair, "device-used", plan_device_used, &has_devices));
     if (has_devices)
         BW_TRY(bw_repair_plan_supers(
             repair, "device-differs", bw_repair_set_sizes, "sizes of devices in all superblocks",
             "they must be the same as in the trees", "the changed device items of the chunk tree"));
+    BW_TRY(plan_each(repair, "extent-count", plan_extent_count, &has_extents));
     BW_TRY(plan_each(repair, "group-used", plan_group_used, &has_groups));
     if (has_groups)
         BW_TRY(bw_repair_plan_supers(repair, "super-used", bw_repair_set_used,

@@ -130,6 +130,8 @@ for change in '2 22020096 192 - set 0 8 999424' '3 1 216 1 set 16 8 1048576' \
     repairs 'bytes must be' plain $change
 done
 repairs 'bytes must be' block-group-tree 11 22020096 192 - set 0 8 999424
+repairs 'extent at 13651968: it must be 1' plain 2 13651968 168 4096 set 0 8 7
+leaves plain 2 13651968 168 4096 set 0 8 9 and 2 13651968 168 4096 set 49 4 7
 leaves plain 2 22020096 192 - set 0 8 999424 and 2 13651968 168 4096 delete
 
 # Two in one block.
