@@ -179,7 +179,8 @@ struct bw_check_summary {
 /**
  * Checks a file system. `*summary` is always set, to NULL if there is no summary; the caller frees
  * it with bw_check_summary_free(). Open the file system with BW_LOG_IGNORE to check the trees on
- * disk, without the changes of the log.
+ * disk, without the changes of the log. If the root tree was rebuilt, no other thread may use the
+ * file system meanwhile.
  *
  * Damage is not an error of this function. Errors: BW_ERROR_STOPPED if options->progress returned
  * false; the error of options->visit; BW_ERROR_USAGE if the options are wrong.

@@ -188,7 +188,10 @@ struct bw_error *bw_check(struct bw_fs *fs, const struct bw_check_options *optio
         return bw_error_create(BW_ERROR_USAGE, "a generation and a baseline exclude each other");
     struct bw_check check = {.fs = fs, .options = &own};
 
-    /* Checks the root tree on the disk, not its replacement, as long as it has a root. */
+    /* Checks the root tree on the disk, not its replacement, as long as it has a root. Other
+     * threads may read `root_tree` unless it is one. */
+    if (bw_fs_root_tree(fs) == &fs->root_tree)
+        return run_passes(&check, BW_PASSES, summary);
     const struct bw_tree root_tree = fs->root_tree;
     fs->root_tree = *bw_fs_root_tree(fs);
     struct bw_error *error = run_passes(&check, BW_PASSES, summary);

@@ -344,7 +344,7 @@ enum rank {
     RANK_VOLUME,
     RANK_FAILED,
     RANK_BTRFS,
-    RANK_CHOSEN, /* by --volume */
+    RANK_CHOSEN, /* added to the rank of those that --volume selects */
 };
 
 /* Whether --volume selects a device, or is the reason why it cannot be shown. */
@@ -356,20 +356,19 @@ static bool is_chosen(const struct bw_stack *stack, struct bw_xlator *device)
             (failure_of(stack, device) && bw_lvm_container.find(device, &id)));
 }
 
-static enum rank rank_of(const struct bw_stack *stack, struct bw_xlator *device)
+static unsigned rank_of(const struct bw_stack *stack, struct bw_xlator *device)
 {
     const bool is_partition = strcmp(bw_xlator_type(device), bw_partition_container.layer) == 0;
+    const unsigned chosen = is_chosen(stack, device) ? RANK_CHOSEN : 0;
     struct bw_disk_superblock block;
-    if (is_chosen(stack, device))
-        return RANK_CHOSEN;
     if (bw_has_superblock(device, &block))
-        return RANK_BTRFS;
+        return chosen + RANK_BTRFS;
     /* A partition without a key has not failed: the disk lists all partitions, which helps more. */
     const struct bw_stack_failure *failure = failure_of(stack, device);
     if (failure &&
         (!is_partition || failure->why->code != BW_ERROR_NOT_FOUND || stack->options->key_count))
-        return RANK_FAILED;
-    return is_partition ? RANK_PARTITION : RANK_VOLUME;
+        return chosen + RANK_FAILED;
+    return chosen + (is_partition ? RANK_PARTITION : RANK_VOLUME);
 }
 
 static bool contains_layer(const struct bw_xlator *layer, const struct bw_xlator *wanted)
@@ -395,7 +394,7 @@ static struct bw_error *drop_volumes(struct bw_stack *stack)
 {
     struct bw_xlator *map = stack->map;
     const size_t count = bw_xlator_child_count(map);
-    BW_AUTO_FREE enum rank *ranks = calloc(count + 1, sizeof *ranks);
+    BW_AUTO_FREE unsigned *ranks = calloc(count + 1, sizeof *ranks);
     BW_AUTO_FREE bool *drops = calloc(count + 1, sizeof *drops);
     if (!ranks || !drops)
         return bw_error_no_memory();

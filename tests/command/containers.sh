@@ -454,6 +454,11 @@ same "the partition is selected" - --partition 2 disk.img
 disk both.img "$BUILD/fixtures/plain/dev1.img" inner.img
 same "the volume, and not the partition with a btrfs" - --volume root both.img
 expect "no such volume on it" 2 'both.img.*: there is no logical volume x' --volume x both.img
+truncate -s 1M none.img
+disk bare.img none.img "$BUILD/fixtures/plain/dev1.img"
+bare=bare.img
+wrap lvm parts.img
+same "a partition of a volume that is named" - --volume root parts.img
 # A file of another file system.
 zstd -q -d --sparse "$ROOT/tests/data/containers/host.img.zst" -o host.img
 "$PROGRAM" sum "$BUILD/fixtures/mixed/dev1.img" > want
