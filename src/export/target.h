@@ -156,7 +156,8 @@ struct bw_error *bw_target_make_symlink(struct bw_target *target, const char *pa
                                         const char *link, int *descriptor);
 /** Makes a device node, fifo or socket of this type (S_IFMT) and device number. `*descriptor`
  * refers to the node itself (O_PATH); the caller closes it. BW_ERROR_SYSTEM with EPERM for a device
- * node without `preserve`, unless its number is 0, which is not a device. */
+ * node without `preserve`, unless it is a character device with number 0: overlayfs uses them as
+ * whiteouts, and every user may make them. */
 struct bw_error *bw_target_make_node(struct bw_target *target, const char *path, size_t length,
                                      mode_t type, dev_t device, int *descriptor);
 /** Makes a hard link to `existing`, which was made before. */

@@ -318,7 +318,7 @@ bool bw_target_has_permissions(const struct bw_target *target, const struct stat
 
 bool bw_target_leaves_out(const struct bw_target *target, const struct bw_inode *inode)
 {
-    return is_device(inode) && inode->device && !target->options.preserve;
+    return is_device(inode) && (inode->device || S_ISBLK(inode->mode)) && !target->options.preserve;
 }
 
 bool bw_target_is_protected(const struct bw_target *target, const struct bw_inode *inode)

@@ -178,15 +178,16 @@ struct bw_error *bw_target_make_node(struct bw_target *target, const char *path,
                                      mode_t type, dev_t device, int *descriptor)
 {
     const struct stat wanted = {.st_mode = type, .st_rdev = device};
+    const bool is_device = device || S_ISBLK(type);
     *descriptor = -1;
-    if (device && !target->options.preserve)
+    if (is_device && !target->options.preserve)
         return bw_error_create(BW_ERROR_SYSTEM,
                                "/%.*s: device nodes are made only with the option preserve",
                                (int)length, path);
     BW_TRY(bw_target_enter(target, path, length));
     const bool made = mknodat(target->directory, target->name, type | 0600, device) == 0;
     int reason = made ? 0 : errno;
-    if (reason == EPERM && device)
+    if (reason == EPERM && is_device)
         return bw_error_create(BW_ERROR_SYSTEM, "/%.*s: only root can make device nodes",
                                (int)length, path);
     /* FUSE drivers of FAT and exFAT make an empty file instead, which the kernel rejects. */

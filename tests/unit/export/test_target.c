@@ -186,6 +186,23 @@ static void test_replaced_node(void **state)
     tear_down(&folders);
 }
 
+/* Every user may make a character device with number 0, but no block device. */
+static void test_device_zero(void **state)
+{
+    struct folders folders;
+    int descriptor;
+    set_up(&folders, *state);
+    const struct bw_inode whiteout = {.mode = S_IFCHR | 0600}, block = {.mode = S_IFBLK | 0600};
+    assert_false(bw_target_leaves_out(&folders.target, &whiteout));
+    assert_true(bw_target_leaves_out(&folders.target, &block));
+    struct bw_error *error =
+        bw_target_make_node(&folders.target, "block", 5, S_IFBLK, 0, &descriptor);
+    assert_non_null(error);
+    assert_non_null(strstr(error->message, "only with the option preserve"));
+    bw_error_free(error);
+    tear_down(&folders);
+}
+
 struct way {
     struct bw_target *target;
     unsigned made;
@@ -244,6 +261,7 @@ int main(void)
         BOTH(test_deep),
         BOTH(test_file_gets_permissions_and_both_times),
         BOTH(test_replaced_node),
+        BOTH(test_device_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
