@@ -135,6 +135,10 @@ struct iw_paths recoverable_paths(const struct iw_image *image, const struct iw_
  * environment, which `make check-long` sets, the step is 1. */
 size_t sweep_step(size_t step);
 
+/** The step of a loop over variants, which run the same code: 1, or SWEEP in the environment, which
+ * .ci/run sets with sanitizers. */
+size_t variant_step(void);
+
 /** Ends the program after so many seconds of processor time, or ten times as many of real time, of
  * which a busy machine may need more; that times the SLOWNESS of the environment: a machine that is
  * emulated takes longer. */

@@ -346,7 +346,7 @@ static void assert_no_texts(const struct leaf *leaf, const struct leaf *before)
 static void test_promises(void **state)
 {
     (void)state;
-    for (seed = 1; seed < 20000;) {
+    for (seed = 1; seed < 20000 / variant_step();) {
         struct leaf leaf;
         const uint64_t first = seed;
         const unsigned count = write_leaf(&leaf), slot = dice(count);
@@ -387,7 +387,7 @@ static void test_promises(void **state)
 static void test_sprayed(void **state)
 {
     (void)state;
-    for (seed = 1; seed < 20000;) {
+    for (seed = 1; seed < 20000 / variant_step();) {
         struct leaf leaf;
         uint8_t text[64];
         const uint64_t first = seed;
@@ -405,7 +405,7 @@ static void test_sprayed(void **state)
 static void test_filled(void **state)
 {
     (void)state;
-    for (seed = 1; seed < 5000;) {
+    for (seed = 1; seed < 5000 / variant_step();) {
         struct leaf leaf = {0};
         const uint64_t first = seed;
         struct bw_disk_header *header = (void *)leaf.block;

@@ -82,7 +82,7 @@ static void expect_identical(const struct subject *subject, unsigned missing,
 /* Runs a test for each profile that can lose so many devices. */
 static void for_profiles(unsigned expendable, void (*test)(const struct subject *subject))
 {
-    for (size_t i = 0; i < COUNT(profiles); i++) {
+    for (size_t i = 0; i < COUNT(profiles); i += variant_step()) {
         if (profiles[i].expendable < expendable)
             continue;
         struct subject subject = make_subject(&profiles[i], 0);
@@ -200,7 +200,7 @@ static void test_superblock_of_a_device_fails(void **state)
 static void test_first_superblock_copies_fail(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(profiles); i++) {
+    for (size_t i = 0; i < COUNT(profiles); i += variant_step()) {
         struct subject subject = make_subject(&profiles[i], UINT64_C(80) << 20);
         for (size_t action = 0; action < COUNT(actions); action++) {
             struct graph_changes changes = {0};

@@ -48,7 +48,7 @@ static void check_ranges(struct bw_xlator *map, const struct chunk_bench *bench)
 static void test_addresses(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(shapes); i++) {
+    for (size_t i = 0; i < COUNT(shapes); i += variant_step()) {
         struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         struct bw_graph *graph = fake_graph(NULL);
         struct bw_xlator *map = chunk_bench_add_map(graph, &bench, 0);
@@ -84,7 +84,7 @@ static void test_addresses(void **state)
 static void test_reads(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(shapes); i++) {
+    for (size_t i = 0; i < COUNT(shapes); i += variant_step()) {
         struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         struct bw_graph *graph = fake_graph(NULL);
         struct bw_xlator *map = chunk_bench_add_map(graph, &bench, 0);
@@ -105,7 +105,7 @@ static void test_reads(void **state)
 static void test_batch(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(shapes); i++) {
+    for (size_t i = 0; i < COUNT(shapes); i += variant_step()) {
         struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         struct bw_graph *graph = fake_graph(NULL);
         struct bw_xlator *map = chunk_bench_add_map(graph, &bench, 0);
@@ -139,7 +139,7 @@ static void test_batch(void **state)
 static void test_missing_devices(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(shapes); i++) {
+    for (size_t i = 0; i < COUNT(shapes); i += variant_step()) {
         struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         for (unsigned missing = 1; missing + 1 < 1u << shapes[i].devices; missing++) {
             if ((unsigned)__builtin_popcount(missing) > shapes[i].expendable)
@@ -161,7 +161,7 @@ static void test_stale_devices(void **state)
     char path[32];
     assert_int_equal(ftruncate(zeros, 1 << 30), 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", zeros);
-    for (size_t i = 0; i < COUNT(shapes); i++) {
+    for (size_t i = 0; i < COUNT(shapes); i += variant_step()) {
         struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         unsigned all = (1u << shapes[i].devices) - 1;
         for (unsigned stale = 1; stale < all; stale++) {
@@ -185,7 +185,7 @@ static void test_stale_devices(void **state)
 static void test_too_many_missing(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT(shapes); i++) {
+    for (size_t i = 0; i < COUNT(shapes); i += variant_step()) {
         struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         unsigned lost = shapes[i].expendable + 1, failed = 0;
         if (lost >= shapes[i].devices || shapes[i].profile == BW_GROUP_RAID10) {
@@ -215,7 +215,7 @@ static void test_too_many_unreadable(void **state)
 {
     (void)state;
     for (unsigned missing = 0; missing < 2; missing++)
-        for (size_t i = 0; i < COUNT(shapes); i++) {
+        for (size_t i = 0; i < COUNT(shapes); i += variant_step()) {
             if (!(shapes[i].profile & (BW_GROUP_RAID5 | BW_GROUP_RAID6)) || shapes[i].devices < 3)
                 continue;
             struct chunk_bench bench = chunk_bench_make(&shapes[i]);
