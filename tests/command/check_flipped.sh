@@ -12,7 +12,7 @@ image=$fixtures/plain/dev1.img
 # flip LOGICAL BYTE BIT: flips this bit of a tree block of the image of the test.
 flip() {
     mapfile -t offsets < <("$PROGRAM" map -o offset "$image" "$1")
-    python3 "$ROOT/tests/support/flip_bit.py" "$WORK/image" "$2" "$3" "${offsets[@]}"
+    change "$WORK/image" flip "$2" "$3" "${offsets[@]}"
 }
 
 # flipped LOGICAL BYTE BIT: checks the image with this flipped bit.

@@ -13,7 +13,7 @@ fixtures=$BUILD/fixtures
 flip() {
     local places
     mapfile -t places < <("$PROGRAM" map -q -o offset "$image" "$3+16384")
-    python3 "$ROOT/tests/support/flip_bit.py" "$image" "$1" "$2" "${places[@]}"
+    change "$image" flip "$1" "$2" "${places[@]}"
 }
 
 # repairs NAME FIXTURE PLAN WORD...: the plan has these classes and faults. The result is the

@@ -12,6 +12,7 @@
 #   cache OFFSET PAGES set|add PLACE SIZE NUMBER
 #                                             of a space cache, a file of so many pages of 4 KiB at
 #                                             this offset of the image
+#   flip PLACE BIT OFFSET...                  flips a bit of the tree blocks at these offsets
 #
 # and an ACTION is one of:
 #
@@ -123,6 +124,15 @@ def change_cache(image, arguments):
     return os.pwrite(image.fileno(), cache, start)
 
 
+def flip(image, place, bit, *starts):
+    nodesize = struct.unpack('<I', os.pread(image.fileno(), 4, SUPERBLOCKS[0] + 148))[0]
+    for start in map(int, starts):
+        block = bytearray(os.pread(image.fileno(), nodesize, start))
+        block[int(place, 0)] ^= 1 << int(bit)
+        write(image, start, block)
+    return len(starts)
+
+
 def change_leaves(image, only, arguments):
     superblock = os.pread(image.fileno(), 4096, SUPERBLOCKS[0])
     fsid = superblock[571:587] if superblock[189] & 4 else superblock[32:48]
@@ -150,6 +160,8 @@ def apply(image, arguments):
         return change_super(image, [int(arguments[1])], *arguments[2:])
     if arguments[0] == 'cache':
         return change_cache(image, arguments[1:])
+    if arguments[0] == 'flip':
+        return flip(image, *arguments[1:])
     if arguments[0] == 'at':
         return change_leaves(image, int(arguments[1]), arguments[2:])
     return change_leaves(image, None, arguments)
