@@ -292,7 +292,9 @@ static struct bw_error *plan_link(struct bw_repair *repair, struct bw_repair_fin
 static bool trusts_chunks(const struct bw_repair *repair)
 {
     static const char *const harmless[] = {"device-extent-missing", "device-extent-differs",
-                                           "device-used", "group-missing", NULL};
+                                           "device-used",           "device-differs",
+                                           "super-devices",         "super-size",
+                                           "group-missing",         NULL};
     for (size_t i = 0; i < repair->findings.count; i++) {
         const struct bw_repair_finding *finding = &repair->findings.items[i];
         if (strcmp(finding->code->pass, "chunks") == 0 && !bw_repair_is_any(finding, harmless))
@@ -301,16 +303,20 @@ static bool trusts_chunks(const struct bw_repair *repair)
     return true;
 }
 
-/* The device extent of a stripe, from its chunk. */
-static struct bw_error *plan_device_extent(struct bw_repair *repair,
-                                           struct bw_repair_finding *finding)
+static int compare_keys(const void *first, const void *second)
+{
+    const struct bw_repair_item *a = first, *b = second;
+    return bw_key_compare(&a->key, &b->key);
+}
+
+struct bw_error *bw_repair_items_of_chunks(struct bw_repair *repair, uint64_t tree,
+                                           const struct bw_key *first, const struct bw_key *last,
+                                           struct bw_repair_items *made)
 {
     struct bw_fs *fs = repair->fs;
-    struct bw_tree devices;
     const uint8_t *root;
-    BW_TRY(bw_repair_find_tree(fs, BW_DEVICE_TREE, &devices));
     BW_TRY(bw_repair_block_contents(repair, fs->chunk_tree.root.bytenr, &root));
-    if (!devices.id || !root || !trusts_chunks(repair))
+    if (!root || !trusts_chunks(repair))
         return NULL;
     const struct bw_disk_header *header = (const void *)root;
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
@@ -320,56 +326,59 @@ static struct bw_error *plan_device_extent(struct bw_repair *repair,
         if (item->key.type != BW_CHUNK_ITEM)
             continue;
         BW_TRY(bw_chunk_decode(item->key.offset, item->data, item->size, &chunk));
-        for (unsigned i = 0; i < chunk.stripe_count; i++) {
-            if (bw_get64(chunk.stripes[i].devid) != finding->devid ||
-                bw_get64(chunk.stripes[i].offset) != finding->offset)
-                continue;
-            const struct bw_chunk_info info = {
-                .length = chunk.length, .type = chunk.type, .stripe_count = chunk.stripe_count};
-            struct bw_disk_device_extent extent = {.chunk_tree = bw_put64(BW_CHUNK_TREE),
-                                                   .chunk_objectid = bw_put64(item->key.objectid),
-                                                   .chunk_offset = bw_put64(chunk.logical),
-                                                   .length =
-                                                       bw_put64(bw_chunk_stripe_length(&info))};
-            memcpy(extent.chunk_tree_uuid, header->chunk_tree_uuid, sizeof extent.chunk_tree_uuid);
-            const struct addition addition = {
-                .tree = &devices,
-                .key = {finding->devid, BW_DEVICE_EXTENT, finding->offset},
-                .data = {.data = (char *)&extent, .length = sizeof extent},
-                .what = "device extent",
-                .proof = "the chunk with a stripe at this place"};
-            return plan_item(repair, finding, &addition);
+        const struct bw_chunk_info info = {
+            .length = chunk.length, .type = chunk.type, .stripe_count = chunk.stripe_count};
+        for (unsigned i = 0; tree == BW_DEVICE_TREE && i < chunk.stripe_count; i++) {
+            struct bw_repair_item extent = {
+                .key = {bw_get64(chunk.stripes[i].devid), BW_DEVICE_EXTENT,
+                        bw_get64(chunk.stripes[i].offset)},
+                .size = sizeof extent.data.extent,
+                .data.extent = {.chunk_tree = bw_put64(BW_CHUNK_TREE),
+                                .chunk_objectid = bw_put64(item->key.objectid),
+                                .chunk_offset = bw_put64(chunk.logical),
+                                .length = bw_put64(bw_chunk_stripe_length(&info))}};
+            memcpy(extent.data.extent.chunk_tree_uuid, header->chunk_tree_uuid, BW_UUID_SIZE);
+            if (bw_key_compare(&extent.key, first) >= 0 && bw_key_compare(&extent.key, last) <= 0)
+                BW_TRY(bw_repair_items_push(made, extent));
         }
+        struct bw_repair_item group = {
+            .key = {chunk.logical, BW_BLOCK_GROUP_ITEM, chunk.length},
+            .size = sizeof group.data.group,
+            .data.group = {.chunk_objectid = bw_put64(item->key.objectid),
+                           .flags = bw_put64(chunk.type)}};
+        if (tree == BW_DEVICE_TREE || !fs->extent_tree.id ||
+            bw_key_compare(&group.key, first) < 0 || bw_key_compare(&group.key, last) > 0)
+            continue;
+        uint64_t used;
+        BW_TRY(bw_repair_add_extents(fs, &group.key, &used));
+        group.data.group.used = bw_put64(used);
+        BW_TRY(bw_repair_items_push(made, group));
     }
+    bw_repair_items_sort(made, compare_keys);
     return bw_fs_items_error(&items);
 }
 
-/* The block group of a chunk, from the extents in it. */
-static struct bw_error *plan_group(struct bw_repair *repair, struct bw_repair_finding *finding)
+/* The device extent of a stripe, or the block group of a chunk. */
+static struct bw_error *plan_for_chunk(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                       const struct bw_tree *tree, struct bw_key first,
+                                       struct bw_key last)
 {
-    struct bw_fs *fs = repair->fs;
-    BW_AUTO_BUFFER struct bw_buffer chunk_item = {0};
-    bool found;
-    BW_TRY(read_item(repair, &fs->chunk_tree, finding->key, &chunk_item, &found));
-    const struct bw_disk_chunk *chunk = (const void *)chunk_item.data;
-    bool is_possible = chunk_item.length >= sizeof *chunk && bw_repair_group_tree(fs)->id &&
-                       fs->extent_tree.id && trusts_chunks(repair);
-    for (size_t i = 0; i < repair->findings.count && is_possible; i++)
-        is_possible = !bw_repair_is_about_lost(&repair->findings.items[i]);
-    if (!is_possible)
+    const bool is_group = first.type == BW_BLOCK_GROUP_ITEM;
+    BW_SCOPED(bw_repair_items) struct bw_repair_items items = {0};
+    for (size_t i = 0; is_group && i < repair->findings.count; i++)
+        if (bw_repair_is_about_lost(&repair->findings.items[i]))
+            return NULL;
+    BW_TRY(bw_repair_items_of_chunks(repair, tree->id, &first, &last, &items));
+    if (items.count != 1)
         return NULL;
-    const struct bw_key key = {finding->key.offset, BW_BLOCK_GROUP_ITEM, bw_get64(chunk->length)};
-    uint64_t used;
-    BW_TRY(bw_repair_add_extents(fs, &key, &used));
-    struct bw_disk_block_group group = {bw_put64(used), bw_put64(finding->key.objectid),
-                                        chunk->type};
-    const struct addition addition = {.tree = bw_repair_group_tree(fs),
-                                      .key = key,
-                                      .data = {.data = (char *)&group, .length = sizeof group},
-                                      .what = "block group",
-                                      .proof = "the chunk, and the sum of the extents in it",
-                                      .reveals = true}; /* numbers are compared only if all block
-                                                           groups are known */
+    const struct addition addition = {
+        .tree = tree,
+        .key = items.items->key,
+        .data = {.data = (char *)&items.items->data, .length = items.items->size},
+        .what = is_group ? "block group" : "device extent",
+        .proof = is_group ? "the chunk, and the sum of the extents in it"
+                          : "the chunk with a stripe at this place",
+        .reveals = is_group}; /* numbers are compared only if all block groups are known */
     return plan_item(repair, finding, &addition);
 }
 
@@ -378,6 +387,9 @@ struct bw_error *bw_repair_plan_additions(struct bw_repair *repair)
     static const char *const of_devices[] = {"device-extent-missing", "device-extent-differs",
                                              NULL};
     struct bw_repair_findings *findings = &repair->findings;
+    const struct bw_tree *groups = bw_repair_group_tree(repair->fs);
+    struct bw_tree devices;
+    BW_TRY(bw_repair_find_tree(repair->fs, BW_DEVICE_TREE, &devices));
     BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
     BW_TRY(bw_tree_list_load(repair->fs, &trees));
     for (size_t i = 0; i < findings->count && i < MOST_FINDINGS; i++) {
@@ -385,10 +397,14 @@ struct bw_error *bw_repair_plan_additions(struct bw_repair *repair)
         const struct bw_listed_tree *tree = bw_tree_list_find(&trees, finding->tree);
         if (finding->planned || finding->flipped_block != BW_ABSENT)
             continue;
-        if (bw_repair_is_any(finding, of_devices))
-            BW_TRY(plan_device_extent(repair, finding));
-        else if (bw_repair_is(finding, "group-missing"))
-            BW_TRY(plan_group(repair, finding));
+        const struct bw_key extent = {finding->devid, BW_DEVICE_EXTENT, finding->offset};
+        const uint64_t start = finding->key.offset; /* of a chunk */
+        if (devices.id && bw_repair_is_any(finding, of_devices))
+            BW_TRY(plan_for_chunk(repair, finding, &devices, extent, extent));
+        else if (groups->id && bw_repair_is(finding, "group-missing"))
+            BW_TRY(plan_for_chunk(repair, finding, groups,
+                                  (struct bw_key){start, BW_BLOCK_GROUP_ITEM, 0},
+                                  (struct bw_key){start, BW_BLOCK_GROUP_ITEM, UINT64_MAX}));
         else if (bw_repair_is(finding, "root-link"))
             BW_TRY(plan_link(repair, finding));
         else if (tree && bw_repair_is(finding, "inode-ref-missing") &&

@@ -5,7 +5,8 @@
  * - The leaves of the free space tree with wrong block groups get the items that the extent tree
  *   implies. Lost leaves are made in the same way. Records outside of block groups disappear.
  * - The lost root of a uuid tree that is one leaf becomes an empty leaf, which the next mount
- * fills.
+ *   fills.
+ * - Lost leaves of the device tree and of the block group tree get the items that the chunks imply.
  *
  * A leaf keeps its address, generation and first key, so its parent stays right. If the items do
  * not fit in, the tree is marked as invalid (superblock_changes.c), so that the next mount builds
@@ -174,10 +175,13 @@ static struct group *group_of(const struct caches *caches, const struct bw_repai
 bool bw_repair_doubts_groups(const struct bw_repair *repair)
 {
     static const char *const words[] = {"group-missing", "group-differs", "chunk-missing", NULL};
-    for (size_t i = 0; i < repair->findings.count; i++)
-        if (bw_repair_is_any(&repair->findings.items[i], words) &&
-            !repair->findings.items[i].planned)
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        const struct bw_repair_finding *finding = &repair->findings.items[i];
+        const bool is_lost =
+            finding->tree == BW_BLOCK_GROUP_TREE && bw_repair_is_about_lost(finding);
+        if ((is_lost || bw_repair_is_any(finding, words)) && !finding->planned)
             return true;
+    }
     return false;
 }
 
@@ -229,16 +233,28 @@ static struct bw_error *plan_leaf(struct caches *caches, struct bw_repair_findin
                                   uint64_t bytenr, bool is_lost, bw_superblock_edit *edit,
                                   const char *proof)
 {
+    const char *loss = NULL;
+    if (caches->tree->id == BW_DEVICE_TREE && !caches->first.objectid)
+        loss = "counters of errors of the devices, and the state of an unfinished replacement";
+    const char *what = "leaf of the free space tree";
+    if (caches->tree->id == BW_UUID_TREE)
+        what = "leaf of the uuid tree";
+    else if (caches->tree->id == BW_DEVICE_TREE)
+        what = "leaf of the device tree";
+    else if (caches->tree->id == BW_BLOCK_GROUP_TREE)
+        what = "leaf of the block group tree";
     return bw_repair_edit_contents(
         caches->repair, finding, bytenr, caches->leaf.bytes,
-        (struct bw_repair_edit){
-            .what = caches->tree->id == BW_FREE_SPACE_TREE ? "leaf of the free space tree"
-                                                           : "leaf of the uuid tree",
-            .why = is_lost ? "no copy of it is good" : "it differs from the extent tree",
-            .proof = proof,
-            .group = caches->group,
-            .is_made = is_lost,
-            .edit = edit});
+        (struct bw_repair_edit){.what = what,
+                                .loss = loss,
+                                .reveals = caches->tree->id == BW_DEVICE_TREE ||
+                                           caches->tree->id == BW_BLOCK_GROUP_TREE,
+                                .why = is_lost ? "no copy of it is good"
+                                               : "it differs from the extent tree",
+                                .proof = proof,
+                                .group = caches->group,
+                                .is_made = is_lost,
+                                .edit = edit});
 }
 
 static const char from_extents[] = "the gaps between the extents of the verified extent tree";
@@ -282,17 +298,36 @@ static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_findin
     struct bw_block_pointer pointer;
     const struct bw_tree_block_expectation *expectation = &pointer.expectation;
     const bool is_free_space = caches->tree->id == BW_FREE_SPACE_TREE;
+    const bool is_uuid = caches->tree->id == BW_UUID_TREE;
     bool found;
     BW_TRY(bw_repair_find_pointer(&caches->repair->fs->reader, caches->tree, finding->logical,
                                   &finding->key, &pointer, &found));
-    if (!found || expectation->level || (!is_free_space && caches->tree->root.level))
+    if (!found || expectation->level || (is_uuid && caches->tree->root.level))
         return NULL;
     caches->first = expectation->first_key;
     caches->end = expectation->end_key;
     if (!caches->end.objectid && !caches->end.type && !caches->end.offset)
         caches->end = BW_KEY_MAX;
     BW_TRY(begin_leaf(caches, pointer.bytenr, expectation->generation));
-    if (!is_free_space)
+    if (!is_uuid && !is_free_space) {
+        const struct bw_repair_findings *findings = &caches->repair->findings;
+        const struct bw_key last = bw_key_before(caches->end);
+        for (size_t i = 0; i < findings->count; i++)
+            if (caches->tree->id == BW_BLOCK_GROUP_TREE &&
+                findings->items[i].tree == BW_EXTENT_TREE &&
+                bw_repair_is_about_lost(&findings->items[i]))
+                return NULL; /* the extents of a block group are not all known */
+        BW_SCOPED(bw_repair_items) struct bw_repair_items items = {0};
+        BW_TRY(bw_repair_items_of_chunks(caches->repair, caches->tree->id, &caches->first, &last,
+                                         &items));
+        for (size_t i = 0; i < items.count; i++)
+            add_item(caches, items.items[i].key, &items.items[i].data, items.items[i].size);
+        if (!items.count || caches->is_full ||
+            (expectation->has_first_key && !begins_with(&caches->leaf, &expectation->first_key)))
+            return NULL;
+        return plan_leaf(caches, finding, pointer.bytenr, true, NULL, "all chunks");
+    }
+    if (is_uuid)
         return caches->is_full
                    ? NULL
                    : plan_leaf(caches, finding, pointer.bytenr, true, bw_repair_rescan_uuids,
@@ -376,9 +411,10 @@ static struct bw_error *plan_wrong(struct caches *caches)
     return NULL;
 }
 
-struct bw_error *bw_repair_plan_caches(struct bw_repair *repair)
+struct bw_error *bw_repair_plan_caches(struct bw_repair *repair, bool of_chunks)
 {
-    static const uint64_t ids[] = {BW_FREE_SPACE_TREE, BW_UUID_TREE};
+    const uint64_t ids[] = {of_chunks ? BW_DEVICE_TREE : BW_FREE_SPACE_TREE,
+                            of_chunks ? BW_BLOCK_GROUP_TREE : BW_UUID_TREE};
     struct bw_repair_findings *findings = &repair->findings;
     BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
     BW_TRY(bw_tree_list_load(repair->fs, &trees));

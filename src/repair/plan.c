@@ -265,13 +265,14 @@ struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
     if (!repair->is_about_blocks) {
         const size_t count = repair->changes.count;
         BW_TRY(bw_repair_plan_additions(repair));
+        BW_TRY(bw_repair_plan_caches(repair, true));
         repair->is_about_blocks = repair->changes.count > count;
     }
     if (!repair->is_about_blocks) {
         BW_TRY(bw_repair_plan_sizes(repair));
         if (repair->is_made)
             BW_TRY(bw_repair_plan_generations(repair));
-        BW_TRY(bw_repair_plan_caches(repair));
+        BW_TRY(bw_repair_plan_caches(repair, false));
         BW_TRY(bw_repair_plan_superblocks(repair));
         BW_TRY(bw_repair_plan_inodes(repair));
         BW_TRY(bw_repair_plan_seals(repair, false));

@@ -420,6 +420,24 @@ struct bw_error *bw_repair_write_blocks(struct bw_repair *repair);
  * (inodes.c) */
 struct bw_error *bw_repair_plan_hiding_bits(struct bw_repair *repair);
 
+/** An item that a chunk determines. */
+struct bw_repair_item {
+    struct bw_key key;
+    uint32_t size;
+    union {
+        struct bw_disk_device_extent extent;
+        struct bw_disk_block_group group;
+    } data;
+};
+
+BW_VECTOR(bw_repair_items, struct bw_repair_item);
+
+/** Makes the items of the device tree, or the block groups, in a range of keys, in their order.
+ * None if a chunk may be wrong. (additions.c) */
+struct bw_error *bw_repair_items_of_chunks(struct bw_repair *repair, uint64_t tree,
+                                           const struct bw_key *first, const struct bw_key *last,
+                                           struct bw_repair_items *made);
+
 /** Items that are missing, and that others determine. (additions.c) */
 struct bw_error *bw_repair_plan_additions(struct bw_repair *repair);
 
@@ -437,9 +455,9 @@ bool bw_repair_doubts_groups(const struct bw_repair *repair);
  * change is about: then nothing must be computed from it. (caches.c) */
 bool bw_repair_doubts_extents(const struct bw_repair *repair);
 
-/** Leaves of the free space tree and of the uuid tree that a mount does not build again.
- * (caches.c) */
-struct bw_error *bw_repair_plan_caches(struct bw_repair *repair);
+/** Leaves of the free space tree and of the uuid tree that a mount does not build again; or of the
+ * trees that chunks determine. (caches.c) */
+struct bw_error *bw_repair_plan_caches(struct bw_repair *repair, bool of_chunks);
 
 /** Block groups in two trees, which no mount accepts: a round of their own. (group_trees.c) */
 struct bw_error *bw_repair_plan_groups(struct bw_repair *repair);

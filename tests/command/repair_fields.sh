@@ -179,6 +179,30 @@ status "a lost leaf" 0 "$WORK/lost.img"
         same_image "$WORK/fixed.img" "$fixtures/block-group-tree/dev1.img"
 }
 
+# The only leaf of a tree that follows from the chunks.
+lose_leaf() {
+    cp --sparse=always "$fixtures/block-group-tree/dev1.img" "$WORK/lost.img"
+    place=$(run_json dump -q --tree "$1" --json "$WORK/lost.img" |
+        sed -n 's/.*"logical":\([0-9]*\),"level":0.*/\1/p' | head -n 1)
+    place=$("$PROGRAM" map -q -o offset "$WORK/lost.img" "$place+16384" | head -n 1)
+    dd if=/dev/zero of="$WORK/lost.img" bs=4096 seek=$((place / 4096)) count=1 conv=notrunc \
+        2> /dev/null
+}
+lose_leaf block-group
+holds "a count in the free space tree is wrong, too" \
+    change "$WORK/lost.img" 10 13631488 198 - set 0 4 9
+status "a lost block group tree" 0 "$WORK/lost.img"
+! have qemu-img || {
+    qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
+    holds "a lost block group tree: the repaired image is the undamaged one" \
+        same_image "$WORK/fixed.img" "$fixtures/block-group-tree/dev1.img"
+}
+lose_leaf dev
+is "a lost device tree: the plan says what is lost" \
+    "$("$PROGRAM" repair -q -o loss "$WORK/lost.img" 2> /dev/null)" \
+    "counters of errors of the devices, and the state of an unfinished replacement"
+status "a lost device tree" 0 "$WORK/lost.img"
+
 # The last copy of the superblock has a flipped bit.
 cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/super.img"
 dd if=/dev/zero of="$WORK/super.img" bs=4096 seek=16384 count=1 conv=notrunc 2> /dev/null
