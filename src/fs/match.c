@@ -67,6 +67,8 @@ static void report_unusable(struct bw_fs *fs, struct bw_image *image)
     image->is_unclaimed = false;
     if (!is_disk && !image->has_failed && bad->code != BW_ERROR_USAGE)
         bad = bw_error_prefix(bad, "no superblock");
+    if (bw_is_seed(&fs->superblock) && !fs->scan && fs->reopen)
+        bad = bw_error_advise(bad, "if it sprouted from this seed, `scan` finds its file system");
     ignore_image(fs, image, bad);
 }
 
@@ -257,9 +259,9 @@ struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
         return nothing_usable(fs, set);
 
     /* The roles, and the newest superblock of a device. */
+    fs->superblock = *chosen;
     for (size_t i = 0; i < set->count; i++)
         set_role(fs, &set->images[i], chosen);
-    fs->superblock = *chosen;
     for (size_t i = 0; i < set->count; i++)
         if (set->images[i].role == BW_IMAGE_DEVICE &&
             is_newer(&set->images[i].superblock, &fs->superblock))

@@ -35,6 +35,9 @@ lose() {
         dd if=/dev/zero of="$lost" bs=4096 count=1 seek=$place conv=notrunc status=none
     done
 }
+lose "${sprout[1]}"
+expect "a seed, and a sprout without superblocks" 1 'sprouted from this seed, --scan finds' \
+    ls "${sprout[0]}" --device "$lost"
 lose "$first"
 expect "the first one without superblocks" 0 'lost.img is device' cat "$lost" "$second" /top-file
 holds "a device without superblocks is read" out_is "at the top"
