@@ -342,10 +342,10 @@ size_t sweep_step(size_t step)
     return getenv("WORST") ? 1 : step;
 }
 
-size_t variant_step(void)
+unsigned variant_step(void)
 {
     const char *step = getenv("SWEEP");
-    return step ? (size_t)atoi(step) : 1;
+    return step ? (unsigned)atoi(step) : 1;
 }
 
 void limit_seconds(unsigned seconds)

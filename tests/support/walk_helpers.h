@@ -137,7 +137,7 @@ size_t sweep_step(size_t step);
 
 /** The step of a loop over variants, which run the same code: 1, or SWEEP in the environment, which
  * .ci/run sets with sanitizers. */
-size_t variant_step(void);
+unsigned variant_step(void);
 
 /** Ends the program after so many seconds of processor time, or ten times as many of real time, of
  * which a busy machine may need more; that times the SLOWNESS of the environment: a machine that is

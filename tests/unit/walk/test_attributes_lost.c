@@ -165,7 +165,7 @@ static void check_lost_block(struct iw_image *image, const struct iw_block *bloc
 static void check_every_block(const struct iw_options *options, unsigned files)
 {
     struct iw_image *image = numbered_image(options, files);
-    for (size_t i = 0; i < iw_block_count(image); i++) {
+    for (size_t i = 0; i < iw_block_count(image); i += variant_step()) {
         const struct iw_block *block = iw_block(image, i);
         if (block->tree != FS)
             continue;
