@@ -93,54 +93,52 @@ static struct bw_error *find_reference(struct bw_repair *repair, const struct bw
                                        uint64_t *index, bool *found)
 {
     const uint64_t target = entry->location.objectid;
-    struct bw_inode_ref ref;
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    if (entry->location.type == BW_ROOT_ITEM)
-        bw_fs_items_begin(&items, repair->fs, bw_fs_root_tree(repair->fs),
-                          (struct bw_key){tree->id, BW_ROOT_REF, target},
-                          (struct bw_key){tree->id, BW_ROOT_REF, target});
-    else
-        bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){target, BW_INODE_REF, 0},
-                          (struct bw_key){target, BW_INODE_EXTREF, UINT64_MAX});
+    const bool is_link = entry->location.type == BW_ROOT_ITEM;
+    const struct bw_key links[] = {{tree->id, BW_ROOT_REF, target}},
+                        references[] = {
+                            {target, BW_INODE_REF, directory},
+                            {target, BW_INODE_EXTREF,
+                             bw_extref_hash(directory, entry->name, entry->name_length)}};
+    const struct bw_key *keys = is_link ? links : references;
     *found = false;
-    for (const struct bw_item *item; !*found && (item = bw_fs_items_next(&items));) {
-        const struct bw_disk_root_ref *link = (const void *)item->data;
-        struct bw_cursor cursor = bw_cursor_of(item);
-        if (item->key.type == BW_ROOT_REF) {
-            *found = item->size == sizeof *link + entry->name_length &&
-                     bw_get64(link->directory) == directory &&
-                     memcmp(link + 1, entry->name, entry->name_length) == 0;
-            *index = *found ? bw_get64(link->sequence) : 0;
-            continue;
+    for (unsigned i = 0; !*found && i < (is_link ? 1U : 2U); i++) {
+        BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+        bw_fs_items_begin(&items, repair->fs, is_link ? bw_fs_root_tree(repair->fs) : tree, keys[i],
+                          keys[i]);
+        const struct bw_item *item = bw_fs_items_next(&items);
+        struct bw_root_ref link;
+        struct bw_inode_ref ref;
+        struct bw_cursor cursor = {0};
+        if (item && !is_link)
+            cursor = bw_cursor_of(item);
+        if (item && is_link && bw_root_ref_decode(item, &link)) {
+            *found = link.directory == directory && link.name_length == entry->name_length &&
+                     memcmp(link.name, entry->name, link.name_length) == 0;
+            *index = link.index;
         }
-        while (!*found && bw_inode_ref_next(&cursor, &item->key, &ref)) {
+        while (item && !is_link && !*found && bw_inode_ref_next(&cursor, &item->key, &ref)) {
             *found = ref.parent == directory && ref.name_length == entry->name_length &&
                      memcmp(ref.name, entry->name, ref.name_length) == 0;
             *index = ref.index;
         }
+        BW_TRY(bw_fs_items_error(&items));
     }
-    return bw_fs_items_error(&items);
+    return NULL;
 }
 
-/* Whether an item has an entry of the same name; its target may differ. */
-static bool has_name(const struct bw_buffer *data, const struct bw_dir_entry *wanted)
-{
-    struct bw_dir_entry entry = *wanted;
-    const struct bw_item whole = {.data = (const void *)data->data, .size = (uint32_t)data->length};
-    struct bw_cursor cursor = bw_cursor_of(&whole);
-    return bw_dir_entry_next(&cursor, &entry) && entry.name_length == wanted->name_length &&
-           memcmp(entry.name, wanted->name, entry.name_length) == 0;
-}
-
-/* Whether the items that were read have an entry of the same name and target. */
-static bool has_entry(const struct bw_buffer *data, const struct bw_dir_entry *wanted)
+/* Whether the items that were read have an entry of the same name; and of the same target, if that
+ * matters. */
+static bool has_entry(const struct bw_buffer *data, const struct bw_dir_entry *wanted,
+                      bool any_target)
 {
     struct bw_dir_entry entry;
     const struct bw_item whole = {.data = (const void *)data->data, .size = (uint32_t)data->length};
+    if (!data->length)
+        return false;
     struct bw_cursor cursor = bw_cursor_of(&whole);
     while (bw_dir_entry_next(&cursor, &entry))
         if (entry.name_length == wanted->name_length &&
-            bw_key_compare(&entry.location, &wanted->location) == 0 &&
+            (any_target || bw_key_compare(&entry.location, &wanted->location) == 0) &&
             memcmp(entry.name, wanted->name, entry.name_length) == 0)
             return true;
     return false;
@@ -174,7 +172,7 @@ static struct bw_error *plan_dir_item(struct bw_repair *repair, struct bw_repair
         uint64_t index = 0;
         if (!bw_dir_entry_next(&cursor, &entry) ||
             bw_name_hash(entry.name, entry.name_length) != key.offset ||
-            has_entry(&addition.data, &entry))
+            has_entry(&addition.data, &entry, false))
             continue;
         BW_TRY(find_reference(repair, tree, key.objectid, &entry, &index, &found));
         if (!found || index != item->key.offset)
@@ -212,7 +210,7 @@ static struct bw_error *plan_dir_index(struct bw_repair *repair, struct bw_repai
                 continue;
             BW_AUTO_BUFFER struct bw_buffer present = {0};
             BW_TRY(read_item(repair, tree, addition.key, &present, &found));
-            if (found && !has_name(&present, &entry))
+            if (found && !has_entry(&present, &entry, true))
                 continue;
             append_entry(&addition.data, &entry);
             BW_TRY(bw_buffer_error(&addition.data));
@@ -251,7 +249,7 @@ static struct bw_error *plan_inode_ref(struct bw_repair *repair, struct bw_repai
         const struct bw_key other = {directory, BW_DIR_ITEM,
                                      bw_name_hash(entry.name, entry.name_length)};
         BW_TRY(read_item(repair, tree, other, &same_hash, &found));
-        if (!has_entry(&same_hash, &entry))
+        if (!has_entry(&same_hash, &entry, false))
             return NULL;
         const struct bw_disk_inode_ref ref = {bw_put64(item->key.offset),
                                               bw_put16(entry.name_length)};
