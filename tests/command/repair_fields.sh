@@ -66,6 +66,8 @@ repairs 'link-count: 3 must be 1' plain 5 256 1 0 set 40 4 3
 repairs 'link-count: 4 must be 1' plain 5 256 1 0 set 40 4 4
 repairs 'directory-size: 999 must be 140' plain 5 256 1 0 set 16 8 999
 repairs 'file-bytes: 12345 must be 17' plain 5 262 1 0 set 24 8 12345
+repairs 'file-size: 12 must be 17' plain 5 262 1 0 set 16 8 12
+repairs 'link-size: 3 must be 9' plain 5 279 1 0 set 16 8 3
 repairs 'says file, its inode 403 is directory' plain 5 256 84 2355243158 set 29 1 1
 repairs 'says unknown, its inode 370 is directory' plain 5 256 84 397168884 set 29 1 77
 repairs 'says file, its subvolume 5 is directory' subvolumes 1 6 84 2378154706 set 29 1 1
