@@ -220,7 +220,8 @@ static struct bw_error *plan_dir_index(struct bw_repair *repair, struct bw_repai
     return bw_fs_items_error(&items);
 }
 
-/* The INODE_REF of an inode in a directory, from the two entries of each of its names. */
+/* The INODE_REF of an inode in a directory, from the two entries of each of its names. If this item
+ * is there, it was full, and a name that lacks a reference had an INODE_EXTREF. */
 static struct bw_error *plan_inode_ref(struct bw_repair *repair, struct bw_repair_finding *finding,
                                        const struct bw_tree *tree)
 {
@@ -230,8 +231,8 @@ static struct bw_error *plan_inode_ref(struct bw_repair *repair, struct bw_repai
         .key = finding->key,
         .what = "reference of an inode to its directory",
         .proof = "both entries of the name in the directory"};
-    bool found, is_new = false;
-    BW_TRY(read_item(repair, tree, addition.key, &addition.data, &found));
+    bool found, is_new = false, has_item;
+    BW_TRY(read_item(repair, tree, addition.key, &addition.data, &has_item));
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){directory, BW_DIR_INDEX, 0},
                       (struct bw_key){directory, BW_DIR_INDEX, UINT64_MAX});
@@ -251,6 +252,20 @@ static struct bw_error *plan_inode_ref(struct bw_repair *repair, struct bw_repai
         BW_TRY(read_item(repair, tree, other, &same_hash, &found));
         if (!has_entry(&same_hash, &entry, false))
             return NULL;
+        if (has_item) {
+            const struct bw_disk_inode_extref extref = {
+                bw_put64(directory), bw_put64(item->key.offset), bw_put16(entry.name_length)};
+            addition.key =
+                (struct bw_key){finding->key.objectid, BW_INODE_EXTREF,
+                                bw_extref_hash(directory, entry.name, entry.name_length)};
+            addition.data.length = 0;
+            BW_TRY(read_item(repair, tree, addition.key, &addition.data, &found));
+            bw_buffer_append(&addition.data, &extref, sizeof extref);
+            bw_buffer_append(&addition.data, entry.name, entry.name_length);
+            BW_TRY(bw_buffer_error(&addition.data));
+            BW_TRY(plan_item(repair, finding, &addition));
+            continue;
+        }
         const struct bw_disk_inode_ref ref = {bw_put64(item->key.offset),
                                               bw_put16(entry.name_length)};
         bw_buffer_append(&addition.data, &ref, sizeof ref);

@@ -323,16 +323,23 @@ void bw_repair_put_item(uint8_t *block, uint32_t size, const struct bw_key *key,
 {
     struct bw_disk_header *header = (void *)block;
     struct bw_disk_item *items = (void *)(block + sizeof *header);
-    bw_repair_cut_item(block, size, key);
-    const uint32_t count = bw_get32(header->item_count), room = size - (uint32_t)sizeof *header;
+    const uint32_t room = size - (uint32_t)sizeof *header;
+    uint32_t count = bw_get32(header->item_count), slot = 0, old = 0;
     if (header->level || count >= room / sizeof *items)
         return;
-    uint32_t slot = 0;
     for (; slot < count; slot++) {
         const struct bw_key other = bw_key_decode(&items[slot].key);
-        if (bw_key_compare(&other, key) > 0)
+        const int order = bw_key_compare(&other, key);
+        if (order == 0)
+            old = bw_get32(items[slot].size) + (uint32_t)sizeof *items;
+        if (order >= 0)
             break;
     }
+    const uint64_t free_from = (count + 1) * sizeof *items + length;
+    if (free_from > (count ? bw_get32(items[count - 1].offset) : room) + (uint64_t)old)
+        return;
+    bw_repair_cut_item(block, size, key);
+    count = bw_get32(header->item_count);
     const uint32_t end = count ? bw_get32(items[count - 1].offset) : room,
                    start = slot ? bw_get32(items[slot - 1].offset) : room;
     if (start > room || end > start || (count + 1) * sizeof *items + length > end)
