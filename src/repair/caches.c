@@ -306,8 +306,6 @@ static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_findin
         return NULL;
     caches->first = expectation->first_key;
     caches->end = expectation->end_key;
-    if (!caches->end.objectid && !caches->end.type && !caches->end.offset)
-        caches->end = BW_KEY_MAX;
     BW_TRY(begin_leaf(caches, pointer.bytenr, expectation->generation));
     if (!is_uuid && !is_free_space) {
         const struct bw_repair_findings *findings = &caches->repair->findings;
