@@ -85,8 +85,8 @@ sweep() { awk -v step="$([ -n "${WORST:-}" ] && echo 1 || echo "$1")" 'NR % step
 # keep_json ARGUMENTS... < OUTPUT: keeps the JSON of the program with these arguments, so that
 # `finish` can compare it with docs/schema.json. The first rows are enough.
 keep_json() {
-    mkdir -p "$WORK/.json" &&
-        { printf '%s\n' "$*" | tr '\n' ' ' && echo && head -n 300; } > "$(mktemp -p "$WORK/.json")"
+    [ -d "$WORK/.json" ] || mkdir -p "$WORK/.json"
+    { printf '%s \n' "${*//$'\n'/ }" && head -n 300; } > "$WORK/.json/$BASHPID.$EPOCHREALTIME"
 }
 
 # run_json ARGUMENTS...: runs the program, and keeps its JSON. Tests call it, or `expect`, instead
