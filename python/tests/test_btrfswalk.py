@@ -469,8 +469,10 @@ class Life(Opened):
             fs.lookup("/bad").read_bytes()
         self.assertEqual(raised.exception.filename, "/bad")
         with tempfile.TemporaryDirectory() as folder:
-            for given, options in (folder, {}), (image("plain"), {"partition": "1"}):
-                with self.assertRaises(btrfswalk.UsageError) as raised:
+            for kind, given, options in (
+                    (btrfswalk.UsageError, folder, {}),
+                    (btrfswalk.NotFoundError, image("plain"), {"partition": "1"})):
+                with self.assertRaises(kind) as raised:
                     btrfswalk.FileSystem(given, **options)
                 self.assertEqual(raised.exception.filename, str(given))
         # An image whose name is part of the message, and of the other image's name.
