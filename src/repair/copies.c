@@ -252,8 +252,8 @@ static struct bw_error *plan_parity(struct bw_repair *repair)
 }
 
 /* Computes the parity of the row with an address from its data with all changes, and writes it, if
- * there is parity, and the row is not in the set. It is kept in columns with bad data that are left
- * as they are, because only the old parity gives these. */
+ * there is parity, and the row is not in the set. Columns with bad data that no change repairs keep
+ * their parity, because only this gives the data. */
 static struct bw_error *write_row(struct bw_repair *repair, const struct bw_chunk_list *chunks,
                                   const struct bw_range_set *bad, struct bw_number_set *rows,
                                   uint64_t logical)

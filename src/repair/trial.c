@@ -84,6 +84,21 @@ static struct bw_error *make_patches(struct bw_repair *repair)
     return bw_repair_write_superblocks(repair);
 }
 
+/* Whether a finding is the rest of a larger one: its changes were not made. */
+static bool is_left_out(struct bw_repair *repair, const struct bw_repair_finding *finding)
+{
+    struct bw_repair_matches matches = bw_repair_find_changes(repair, finding);
+    bool is_left = false;
+    for (const struct bw_repair_change *change; (change = bw_repair_next_match(&matches));) {
+        if (!change->unit || change->devid != finding->devid)
+            continue;
+        if (change->chosen)
+            return false;
+        is_left = true;
+    }
+    return is_left;
+}
+
 /* The check must find nothing new, and no fault that was repaired: `*failing` is set to that. */
 static struct bw_error *compare_checks(struct bw_repair *repair,
                                        const struct bw_repair_finding **failing)
@@ -92,7 +107,7 @@ static struct bw_error *compare_checks(struct bw_repair *repair,
     for (size_t i = 0; i < repair->after.count; i++) {
         const struct bw_repair_finding *same = bw_repair_find_same(repair, &repair->after.items[i]);
         const struct bw_finding_code *code = repair->after.items[i].code;
-        if (!same && reveals)
+        if (!same && (reveals || is_left_out(repair, &repair->after.items[i])))
             continue;
         if (!same)
             return bw_error_create(BW_ERROR_CORRUPT,

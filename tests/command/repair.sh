@@ -76,14 +76,18 @@ else
     skip python3 "old parity"
 fi
 
-# If only one of two bad sectors of a row is repaired, parity still gives the other one.
+# If only one of two adjacent bad sectors is repaired, the other one is no new damage, and parity
+# still gives it.
 mkdir "$WORK/row"
 cp --sparse=always "$fixtures"/raid6-4/dev*.img "$WORK/row"
-for logical in 154271744 154279936; do
-    place=$("$PROGRAM" map -o device,offset "$WORK"/row/*.img "$logical" | head -n 1)
-    dd if=/dev/zero of="${place%$'\t'*}" bs=4K seek=$((${place#*$'\t'} / 4096)) count=1 \
-        conv=notrunc 2> /dev/null
-done
+{
+    "$PROGRAM" map -o device,offset "$WORK"/row/*.img 154271744 | head -n 1
+    "$PROGRAM" map -o device,offset "$WORK"/row/*.img 154275840 | head -n 2 # and P
+} > "$WORK/places"
+while IFS=$'\t' read -r path offset; do
+    dd if="$PROGRAM" of="$path" bs=4K skip=1 seek=$((offset / 4096)) count=1 conv=notrunc \
+        2> /dev/null
+done < "$WORK/places"
 rm -rf "$WORK/fixed"
 status "one of two bad sectors" 1 "$PROGRAM" repair --data --id 1 -C "$WORK/fixed" "$WORK"/row/*.img
 patches=()
