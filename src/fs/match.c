@@ -65,9 +65,11 @@ static void report_unusable(struct bw_fs *fs, struct bw_image *image)
     struct bw_error *bad = BW_TAKE(image->bad);
     bool is_disk = image->disk && !image->partition;
     image->is_unclaimed = false;
-    if (!is_disk && !image->has_failed && bad->code != BW_ERROR_USAGE)
+    const bool lacks_superblock = !is_disk && !image->has_failed && bad->code != BW_ERROR_USAGE;
+    if (lacks_superblock)
         bad = bw_error_prefix(bad, "no superblock");
-    if (bw_is_seed(&fs->superblock) && !fs->scan && fs->reopen)
+    if (lacks_superblock && !image->is_foreign && bw_is_seed(&fs->superblock) && !fs->scan &&
+        fs->reopen)
         bad = bw_error_advise(bad, "if it sprouted from this seed, `scan` finds its file system");
     ignore_image(fs, image, bad);
 }

@@ -38,6 +38,12 @@ lose() {
 lose "${sprout[1]}"
 expect "a seed, and a sprout without superblocks" 1 'sprouted from this seed, --scan finds' \
     ls "${sprout[0]}" --device "$lost"
+truncate -s 8M "$WORK/disk.img"
+printf '\0\0\0\0\203\0\0\0\10\0\0\0\0\10\0\0' |
+    dd of="$WORK/disk.img" bs=1 seek=446 conv=notrunc status=none
+printf '\125\252' | dd of="$WORK/disk.img" bs=1 seek=510 conv=notrunc status=none
+expect "a seed, and a disk" 1 'partition 1 is all zeros$' \
+    ls "${sprout[0]}" --device "$WORK/disk.img"
 lose "$first"
 expect "the first one without superblocks" 0 'lost.img is device' cat "$lost" "$second" /top-file
 holds "a device without superblocks is read" out_is "at the top"
