@@ -344,8 +344,9 @@ size_t sweep_step(size_t step)
 
 unsigned variant_step(void)
 {
-    const char *step = getenv("SWEEP");
-    return step ? (unsigned)atoi(step) : 1;
+    const char *text = getenv("SWEEP");
+    const int step = text ? atoi(text) : 1;
+    return step > 1 ? (unsigned)step : 1; /* scripts ignore an empty one, too */
 }
 
 void limit_seconds(unsigned seconds)
