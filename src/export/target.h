@@ -105,6 +105,9 @@ struct bw_target_attributes {
     size_t xattr_count;
 };
 
+/** Whether every file system can store this time. Others clamp it, without an error. */
+bool bw_target_is_always_stored(const struct timespec *time);
+
 /** Whether two times are equal, within the precision of the folder's file system. */
 bool bw_target_is_same_time(const struct timespec *there, const struct timespec *wanted);
 
@@ -179,7 +182,7 @@ struct bw_target_file {
     char temporary[40]; /**< that name, or one that was tried */
 };
 
-/** Whether a file with this size and modification time exists. */
+/** Whether a file with this size and modification time exists, as the file system stores it. */
 bool bw_target_has_file(struct bw_target *target, const char *path, size_t length, uint64_t size,
                         const struct timespec *mtime);
 

@@ -269,17 +269,13 @@ static void restore_all(struct restoring *restoring)
         remove_xattr(restoring, BW_COMPRESSION_PROPERTY);
     restore_xattrs(restoring, false);
 
-    /* File systems clamp times that they cannot represent without an error, so such times are read
-     * back. */
-    enum { YEAR_1980 = 315532800, YEAR_2038 = INT32_MAX };
     const struct timespec times[2] = {inode->atime, inode->mtime};
-    const time_t wanted = inode->mtime.tv_sec;
-    const bool may_be_clamped = wanted < YEAR_1980 || wanted > YEAR_2038;
     struct stat status;
     int result = *restoring->itself ? utimensat(AT_FDCWD, restoring->itself, times, 0)
                                     : futimens(restoring->descriptor, times);
-    const bool is_clamped = !result && may_be_clamped && !fstat(restoring->descriptor, &status) &&
-                            !is_within_second(status.st_mtim.tv_sec, wanted);
+    const bool is_clamped = !result && !bw_target_is_always_stored(&inode->mtime) &&
+                            !fstat(restoring->descriptor, &status) &&
+                            !is_within_second(status.st_mtim.tv_sec, inode->mtime.tv_sec);
     if (result || is_clamped) {
         errno = result ? errno : EOVERFLOW;
         report_missed(restoring, "cannot restore its times");
@@ -295,6 +291,12 @@ void bw_target_restore(struct bw_target *target, int descriptor, const char *pat
     struct restoring restoring = begin_restoring(target, descriptor, path, length, attributes);
     restoring.status = fstat(descriptor, &status) ? NULL : &status;
     restore_all(&restoring);
+}
+
+bool bw_target_is_always_stored(const struct timespec *time)
+{
+    enum { YEAR_1980 = 315532800, YEAR_2038 = INT32_MAX };
+    return time->tv_sec >= YEAR_1980 && time->tv_sec <= YEAR_2038;
 }
 
 bool bw_target_is_same_time(const struct timespec *there, const struct timespec *wanted)

@@ -234,13 +234,33 @@ struct bw_error *bw_target_make_link(struct bw_target *target, const char *path,
 
 enum { TEMPORARY_TRIES = 100 };
 
+/* Whether the file system stores `wanted` as `there`, because it cannot represent it. A file that
+ * is made for this question shows it, where files without names are possible. */
+static bool is_stored_time(const struct bw_target *target, const struct timespec *there,
+                           const struct timespec *wanted)
+{
+    const struct timespec times[2] = {*wanted, *wanted};
+    struct stat status;
+    if (bw_target_is_always_stored(wanted) || target->options.step_by_step)
+        return false;
+    const int tried = openat(target->directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (tried < 0)
+        return false;
+    const bool is_same = !futimens(tried, times) && !fstat(tried, &status) &&
+                         bw_target_is_same_time(there, &status.st_mtim);
+    close(tried);
+    return is_same;
+}
+
 bool bw_target_has_file(struct bw_target *target, const char *path, size_t length, uint64_t size,
                         const struct timespec *mtime)
 {
     struct stat status;
     BW_AUTO_ERROR struct bw_error *error = bw_target_enter(target, path, length);
     return !error && name_exists(target, &status) && S_ISREG(status.st_mode) &&
-           (uint64_t)status.st_size == size && bw_target_is_same_time(&status.st_mtim, mtime);
+           (uint64_t)status.st_size == size &&
+           (bw_target_is_same_time(&status.st_mtim, mtime) ||
+            is_stored_time(target, &status.st_mtim, mtime));
 }
 
 /* Removes the temporary file of an earlier run, unless it is locked because that run has not

@@ -465,6 +465,13 @@ for i in range(1, 255 * 256): os.link("0/0", f"{i // 256}/{i % 256}")'
             "$(find "$WORK/on/out" -type f ! -size 5000c)" ""
         holds "with nothing left to do" "$PROGRAM" extract -q --skip-existing -C "$WORK/on/out" \
             "$WORK/odd"
+        cp "$BUILD/fixtures/plain/dev1.img" "$WORK/late"
+        holds "a file has a time that ext4 cannot store" \
+            change "$WORK/late" 5 262 1 0 set 136 8 20000000000
+        expect "it is reported" 1 'cannot restore its times' \
+            extract --type f -C "$WORK/on/late" "$WORK/late"
+        expect "but the file is complete" 0 - \
+            extract -q --type f --skip-existing -C "$WORK/on/late" "$WORK/late"
         umount "$WORK/on"
     else
         skip "a kernel with ext4" "extraction to ext4"
