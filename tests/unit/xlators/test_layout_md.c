@@ -9,7 +9,8 @@
 #include "xlators/layout/containers.h"
 
 enum {
-    MEMBERS = 4,
+    MEMBERS = 5,
+    ROLES = 6,
     SIZE = 256 << 10,
     BEGIN = 64 << 10, /* of the data */
     CHUNK = 16 << 10,
@@ -33,12 +34,12 @@ static uint32_t get_32(const uint8_t *at)
     return bw_get32(raw);
 }
 
-/* The checksum of a superblock with 4 roles. */
+/* The checksum of a superblock. */
 static void seal(uint8_t *block)
 {
     uint64_t sum = 0;
     put_le32(block + 216, 0);
-    for (size_t at = 0; at < 256 + 8; at += 4)
+    for (size_t at = 0; at < 256 + 2 * ROLES; at += 4)
         sum += get_32(block + at);
     put_le32(block + 216, (uint32_t)((sum & UINT32_MAX) + (sum >> 32)));
 }
@@ -62,8 +63,8 @@ static void put_superblock(struct bench *bench, uint32_t number, int level, uint
     put_le64(block + 144, SUPERBLOCK / 512);
     put_le32(block + 160, number);
     put_le64(block + 200, 10);
-    put_le32(block + 220, 4);
-    for (uint32_t i = 0; i < 4; i++) {
+    put_le32(block + 220, ROLES);
+    for (uint32_t i = 0; i < ROLES; i++) {
         block[256 + 2 * i] = i < count ? (uint8_t)i : 0xff;
         block[257 + 2 * i] = i < count ? 0 : 0xff;
     }
@@ -306,37 +307,40 @@ static void test_replacement(void **state)
 
 enum { BLOCK = 4096, RING = SIZE - BEGIN, TAIL = RING - 3 * BLOCK, OLDER = 0x77 };
 
-/* Adds a meta block with one payload to the journal, and its block if it is not a flush. */
-static void put_logged(struct bench *bench, uint64_t *at, uint64_t *number, unsigned type,
-                       uint64_t place, const uint8_t *block)
+enum payload_type { LOG_DATA, LOG_PARITY, LOG_FLUSH };
+
+/* Adds a meta block with one payload to the journal, and its block, or P and Q. */
+static void put_logged(uint8_t *journal, uint64_t *at, uint64_t *number, enum payload_type type,
+                       uint64_t place, const uint8_t *block, const uint8_t *q)
 {
-    enum { FLUSH = 2 };
     const uint32_t seed = bw_crc32c(UINT32_MAX, "the id of it all", 16);
-    uint8_t *journal = bench->bytes[3] + BEGIN, *meta = journal + *at;
+    uint8_t *meta = journal + *at;
+    const uint8_t *blocks[] = {block, q};
     put_le32(meta, 0x6433c509);
     meta[8] = 1;
-    put_le32(meta + 12, 32 + (type == FLUSH ? 16 : 20));
+    put_le32(meta + 12, type == LOG_FLUSH ? 48 : q ? 56 : 52);
     put_le64(meta + 16, (*number)++);
     put_le64(meta + 24, *at / 512);
     put_le32(meta + 32, type);
-    put_le32(meta + 36, 8);
+    put_le32(meta + 36, q ? 16 : 8);
     put_le64(meta + 40, place / 512);
     *at = (*at + BLOCK) % RING;
-    if (block) {
-        memcpy(journal + *at, block, BLOCK);
-        put_le32(meta + 48, bw_crc32c(seed, block, BLOCK));
+    for (size_t i = 0; i < 2 && blocks[i]; i++) {
+        memcpy(journal + *at, blocks[i], BLOCK);
+        put_le32(meta + 48 + 4 * i, bw_crc32c(seed, blocks[i], BLOCK));
         *at = (*at + BLOCK) % RING;
     }
     put_le32(meta + 4, bw_crc32c(seed, meta, BLOCK));
 }
 
-/* Makes the fourth device the journal of blocks at the beginning of four rows. The kernel writes
- * data and parity of the first row; the second has only data; the third was written; the fourth has
- * data and parity, then other data. Returns the place of the last block. */
+/* Makes the fourth device the journal of five rows. The first has data and parity, twice. The
+ * second has only data. The third has data, parity and a flush. The fourth has data and parity,
+ * then other data. The fifth has only parity. Returns the place of the last block. */
 static uint8_t *put_journal(struct bench *bench)
 {
-    enum { DATA, PARITY, FLUSH, LEVEL = 5, SYMMETRIC = 2 };
-    uint8_t *rows[4][3], good[BLOCK], older[BLOCK], parity[BLOCK];
+    enum { LEVEL = 5, SYMMETRIC = 2 };
+    uint8_t *journal = bench->bytes[3] + BEGIN, *rows[4][3], good[BLOCK], older[BLOCK],
+            parity[BLOCK];
     uint64_t at = TAIL, number = 70;
     put_superblock(bench, 3, LEVEL, SYMMETRIC, 3);
     put_le64(bench->bytes[3] + SUPERBLOCK + 152, TAIL / 512);
@@ -348,28 +352,35 @@ static uint8_t *put_journal(struct bench *bench)
             rows[i][k] = bench->bytes[k] + BEGIN + (size_t)i * CHUNK;
     }
     memset(older, OLDER, BLOCK);
-    put_logged(bench, &at, &number, DATA, 0, rows[0][0]);
-    put_logged(bench, &at, &number, PARITY, 0, rows[0][2]);
-    memset(rows[0][0], 0xee, BLOCK);
-    memset(rows[0][2], 0xee, BLOCK);
+    put_logged(journal, &at, &number, LOG_DATA, 0, rows[0][0], NULL);
+    put_logged(journal, &at, &number, LOG_PARITY, 0, older, NULL);
+    put_logged(journal, &at, &number, LOG_DATA, CHUNK, rows[0][1], NULL);
+    put_logged(journal, &at, &number, LOG_PARITY, 0, rows[0][2], NULL);
+    for (uint32_t k = 0; k < 3; k++)
+        memset(rows[0][k], 0xee, BLOCK);
 
-    put_logged(bench, &at, &number, DATA, 2 * CHUNK, rows[1][2]);
+    put_logged(journal, &at, &number, LOG_DATA, 2 * CHUNK, rows[1][2], NULL);
     for (size_t i = 0; i < BLOCK; i++)
         rows[1][1][i] ^= rows[1][2][i] ^ OLDER;
     memcpy(rows[1][2], older, BLOCK);
 
-    put_logged(bench, &at, &number, DATA, 4 * CHUNK, older);
-    put_logged(bench, &at, &number, FLUSH, 2 * CHUNK, NULL);
+    put_logged(journal, &at, &number, LOG_DATA, 4 * CHUNK, older, NULL);
+    put_logged(journal, &at, &number, LOG_PARITY, 2 * CHUNK, older, NULL);
+    put_logged(journal, &at, &number, LOG_FLUSH, 2 * CHUNK, NULL, NULL);
+    put_logged(journal, &at, &number, LOG_PARITY, 4 * CHUNK, older, NULL);
 
     memcpy(good, rows[3][0], BLOCK);
     for (size_t i = 0; i < BLOCK; i++)
         parity[i] = rows[3][1][i] ^ OLDER;
-    put_logged(bench, &at, &number, DATA, 6 * CHUNK, older);
-    put_logged(bench, &at, &number, PARITY, 3 * CHUNK, parity);
-    put_logged(bench, &at, &number, DATA, 6 * CHUNK, good);
+    put_logged(journal, &at, &number, LOG_DATA, 6 * CHUNK, older, NULL);
+    put_logged(journal, &at, &number, LOG_PARITY, 3 * CHUNK, parity, NULL);
+    put_logged(journal, &at, &number, LOG_DATA, 6 * CHUNK, good, NULL);
     memset(rows[3][0], 0xee, BLOCK);
     memset(rows[3][2], 0xee, BLOCK);
-    return bench->bytes[3] + BEGIN + at - BLOCK;
+    uint8_t *last = journal + at - BLOCK;
+    number++; /* it does not follow */
+    put_logged(journal, &at, &number, LOG_DATA, 6 * CHUNK, older, NULL);
+    return last;
 }
 
 static void test_journal(void **state)
@@ -381,6 +392,8 @@ static void test_journal(void **state)
     expect_success(open_bench(bench, 15));
     check_contents(bench, 2 * (SIZE - BEGIN));
     assert_int_equal(report_log_count(&bench->log, "journal"), 0);
+    expect_success(read_range(bench->top, 5, &byte, 1));
+    assert_int_equal(byte, byte_at(5));
     close_bench(bench);
     for (unsigned missing = 0; missing < 3; missing++) {
         expect_success(open_bench(bench, 15 & ~(1u << missing)));
@@ -412,6 +425,42 @@ static void test_journal(void **state)
     expect_success(open_bench(bench, 7));
     assert_int_equal(report_log_count(&bench->log, "it may have newer data"), 1);
     close_bench(bench);
+    free(bench);
+}
+
+/* RAID6 of four devices. The journal has the first data, P and Q, the third device has the second
+ * data. */
+static void test_journal_of_raid6(void **state)
+{
+    enum { LEVEL = 6, SYMMETRIC = 2 };
+    (void)state;
+    struct bench *bench = calloc(1, sizeof *bench);
+    uint8_t data[BLOCK], p[BLOCK], q[BLOCK], got[BLOCK], *other = bench->bytes[2] + BEGIN;
+    uint64_t at = TAIL, number = 70;
+    for (size_t i = 0; i < BLOCK; i++) {
+        data[i] = byte_at(i);
+        other[i] = byte_at(CHUNK + i);
+        p[i] = data[i] ^ other[i];
+        q[i] = data[i] ^ (uint8_t)(other[i] << 1 ^ (other[i] >> 7) * 0x1d);
+    }
+    put_logged(bench->bytes[4] + BEGIN, &at, &number, LOG_DATA, 0, data, NULL);
+    put_logged(bench->bytes[4] + BEGIN, &at, &number, LOG_PARITY, 0, p, q);
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        uint8_t *superblock = bench->bytes[i] + SUPERBLOCK;
+        put_superblock(bench, i, LEVEL, SYMMETRIC, 4);
+        put_le64(superblock + 152, i == 4 ? TAIL / 512 : 0);
+        put_le32(superblock + 8, 1 << 9);
+        put_le32(superblock + 264, UINT32_C(0xfffffffd));
+        seal(superblock);
+    }
+    for (unsigned lost = 0; lost < 4; lost++) {
+        expect_success(open_bench(bench, 31 & ~(1u << 2 | 1u << lost)));
+        expect_success(read_range(bench->top, 0, got, BLOCK));
+        assert_memory_equal(got, data, BLOCK);
+        expect_success(read_range(bench->top, CHUNK, got, BLOCK));
+        assert_memory_equal(got, other, BLOCK);
+        close_bench(bench);
+    }
     free(bench);
 }
 
@@ -503,12 +552,19 @@ static void test_finding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_raid1),           cmocka_unit_test(test_raid5),
-        cmocka_unit_test(test_late_member),     cmocka_unit_test(test_recovering_member),
-        cmocka_unit_test(test_bad_superblocks), cmocka_unit_test(test_finding),
-        cmocka_unit_test(test_bad_blocks),      cmocka_unit_test(test_failed_member),
-        cmocka_unit_test(test_replacement),     cmocka_unit_test(test_journal),
-        cmocka_unit_test(test_cut_off_linear),  cmocka_unit_test(test_impossible_size),
+        cmocka_unit_test(test_raid1),
+        cmocka_unit_test(test_raid5),
+        cmocka_unit_test(test_late_member),
+        cmocka_unit_test(test_recovering_member),
+        cmocka_unit_test(test_bad_superblocks),
+        cmocka_unit_test(test_finding),
+        cmocka_unit_test(test_bad_blocks),
+        cmocka_unit_test(test_failed_member),
+        cmocka_unit_test(test_replacement),
+        cmocka_unit_test(test_journal),
+        cmocka_unit_test(test_journal_of_raid6),
+        cmocka_unit_test(test_cut_off_linear),
+        cmocka_unit_test(test_impossible_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
