@@ -7,6 +7,8 @@
  * - The lost root of a uuid tree that is one leaf becomes an empty leaf, which the next mount
  *   fills.
  * - Lost leaves of the device tree and of the block group tree get the items that the chunks imply.
+ * - The lost root of a chunk tree that is one leaf gets the items of the one that was rebuilt to
+ *   open the file system (rescue/chunk_tree.c).
  *
  * A leaf keeps its address, generation and first key, so its parent stays right. If the items do
  * not fit in, the tree is marked as invalid (superblock_changes.c), so that the next mount builds
@@ -18,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/range_set.h"
 #include "base/search.h"
+#include "btree/memory.h"
 #include "ondisk/disk_items.h"
 #include "owners/tree_list.h"
 #include "repair/repair.h"
@@ -243,18 +246,19 @@ static struct bw_error *plan_leaf(struct caches *caches, struct bw_repair_findin
         what = "leaf of the device tree";
     else if (caches->tree->id == BW_BLOCK_GROUP_TREE)
         what = "leaf of the block group tree";
+    else if (caches->tree->id == BW_CHUNK_TREE)
+        what = "root of the chunk tree";
     return bw_repair_edit_contents(
         caches->repair, finding, bytenr, caches->leaf.bytes,
-        (struct bw_repair_edit){.what = what,
-                                .loss = loss,
-                                .reveals = caches->tree->id == BW_DEVICE_TREE ||
-                                           caches->tree->id == BW_BLOCK_GROUP_TREE,
-                                .why = is_lost ? "no copy of it is good"
-                                               : "it differs from the extent tree",
-                                .proof = proof,
-                                .group = caches->group,
-                                .is_made = is_lost,
-                                .edit = edit});
+        (struct bw_repair_edit){
+            .what = what,
+            .loss = loss,
+            .reveals = caches->tree->id != BW_FREE_SPACE_TREE && caches->tree->id != BW_UUID_TREE,
+            .why = is_lost ? "no copy of it is good" : "it differs from the extent tree",
+            .proof = proof,
+            .group = caches->group,
+            .is_made = is_lost,
+            .edit = edit});
 }
 
 static const char from_extents[] = "the gaps between the extents of the verified extent tree";
@@ -435,4 +439,35 @@ struct bw_error *bw_repair_plan_caches(struct bw_repair *repair, bool of_chunks)
         group_list_free(&caches.groups);
     }
     return error;
+}
+
+struct bw_error *bw_repair_plan_chunk_root(struct bw_repair *repair)
+{
+    struct bw_fs *fs = repair->fs;
+    const struct bw_tree lost = {.id = BW_CHUNK_TREE, .root = fs->superblock.chunk_root};
+    struct caches caches = {.repair = repair, .tree = &lost, .end = BW_KEY_MAX};
+    struct bw_repair_finding *finding = NULL;
+    bool is_sure = true; /* that no chunk is missing or stale */
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        struct bw_repair_finding *other = &repair->findings.items[i];
+        is_sure &= strcmp(other->code->pass, "chunks") != 0;
+        if (bw_repair_is(other, "root-lost") && other->logical == lost.root.bytenr)
+            finding = other;
+    }
+    if (!finding || !is_sure || finding->planned || lost.root.level || repair->is_made ||
+        fs->chunk_tree.root.bytenr < BW_MEMORY_START || bw_fs_status(fs).missing_devices)
+        return NULL;
+    BW_AUTO_FREE uint8_t *bytes = caches.leaf.bytes = malloc(fs->superblock.nodesize);
+    if (!bytes)
+        return bw_error_no_memory();
+    BW_TRY(begin_leaf(&caches, lost.root.bytenr, lost.root.generation));
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_repair_all_items(&items, fs, &fs->chunk_tree);
+    for (const struct bw_item *item; !caches.is_full && (item = bw_fs_items_next(&items));)
+        add_item(&caches, item->key, item->data, item->size);
+    BW_TRY(bw_fs_items_error(&items));
+    return caches.is_full
+               ? NULL
+               : plan_leaf(&caches, finding, lost.root.bytenr, true, NULL,
+                           "the device extents and the block groups, which agree with all chunks");
 }

@@ -251,6 +251,7 @@ struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
         BW_TRY(bw_repair_list_bad_copies(repair));
         BW_TRY(bw_repair_find_superblocks(repair));
         BW_TRY(bw_repair_plan_roots(repair));
+        BW_TRY(bw_repair_plan_chunk_root(repair));
         BW_TRY(bw_repair_plan_copies(repair));
         BW_TRY(bw_repair_plan_hiding_bits(repair));
         BW_TRY(bw_repair_plan_seals(repair, true));

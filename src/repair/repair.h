@@ -459,6 +459,9 @@ bool bw_repair_doubts_extents(const struct bw_repair *repair);
  * trees that chunks determine. (caches.c) */
 struct bw_error *bw_repair_plan_caches(struct bw_repair *repair, bool of_chunks);
 
+/** The lost root of the chunk tree, as the tree was rebuilt. (caches.c) */
+struct bw_error *bw_repair_plan_chunk_root(struct bw_repair *repair);
+
 /** Block groups in two trees, which no mount accepts: a round of their own. (group_trees.c) */
 struct bw_error *bw_repair_plan_groups(struct bw_repair *repair);
 
