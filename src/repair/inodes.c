@@ -114,7 +114,8 @@ static struct bw_error *plan_inode(struct bw_repair *repair, struct bw_repair_fi
     struct totals totals;
     BW_TRY(add_up(repair, tree, finding->inode, &totals));
     const struct bw_inode *inode = &totals.inode;
-    const bool is_link = bw_file_type_of_mode(inode->mode) == BW_FILE_SYMLINK;
+    const uint8_t type = bw_file_type_of_mode(inode->mode);
+    const bool is_link = type == BW_FILE_SYMLINK, is_file = is_link || type == BW_FILE_REGULAR;
     const uint64_t sectorsize = repair->fs->superblock.sectorsize;
     uint64_t value = 0, have = 0;
     uint32_t offset = 0;
@@ -131,6 +132,11 @@ static struct bw_error *plan_inode(struct bw_repair *repair, struct bw_repair_fi
         have = inode->size;
         offset = offsetof(struct bw_disk_inode_item, size);
         proof = "the lengths of the names in the directory, in both of its lists";
+    } else if (bw_repair_is(finding, "file-bytes") && !is_file && !totals.end &&
+               !totals.is_unsure) {
+        have = inode->bytes;
+        offset = offsetof(struct bw_disk_inode_item, bytes);
+        proof = "what is no file has no extents";
     } else if (bw_repair_is(finding, "file-bytes") && !totals.is_unsure &&
                totals.end == (inode->size + sectorsize - 1) / sectorsize * sectorsize) {
         value = totals.bytes;

@@ -8,12 +8,16 @@
  * extents; and in the superblocks, which contain the sum of all block groups and the device item.
  * Mounts add differences to these numbers, so an error would stay. Only if the check has no doubts
  * about the extents. References of an extent: the sum of those that the extent tree lists.
+ *
+ * Wrong numbers of quota groups are marked as inconsistent: `btrfs quota rescan` counts them again.
+ * Those of simple quotas cannot be counted again by a mounted file system.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/compare.h"
+#include "btrfs-walk/subvolume.h"
 #include "data/references.h"
 #include "ondisk/disk_items.h"
 #include "repair/repair.h"
@@ -241,6 +245,27 @@ static struct bw_error *plan_extent_count(struct bw_repair *repair,
     return NULL;
 }
 
+static struct bw_error *plan_quota(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                   bool *is_planned)
+{
+    enum { INCONSISTENT = 4 };
+    const struct bw_key key = {0, BW_QGROUP_STATUS, 0};
+    struct bw_quota_status status;
+    struct bw_tree tree;
+    BW_TRY(bw_fs_quota_status(repair->fs, &status));
+    BW_TRY(bw_repair_find_tree(repair->fs, BW_QUOTA_TREE, &tree));
+    if (!tree.id || status.simple || bw_repair_doubts_extents(repair))
+        return NULL;
+    BW_TRY(bw_repair_edit_item(
+        repair, finding, &tree, &key, offsetof(struct bw_disk_qgroup_status, flags), 8,
+        status.flags | INCONSISTENT,
+        (struct bw_repair_edit){.what = "the numbers of quota groups are marked as inconsistent",
+                                .why = "they differ from what the subvolumes use",
+                                .proof = "'btrfs quota rescan' counts them again"}));
+    *is_planned |= finding->planned;
+    return NULL;
+}
+
 /* Plans a finding of one kind, and notes whether anything is planned. */
 typedef struct bw_error *planner(struct bw_repair *repair, struct bw_repair_finding *finding,
                                  bool *is_planned);
@@ -257,14 +282,15 @@ static struct bw_error *plan_each(struct bw_repair *repair, const char *code, pl
 
 struct bw_error *bw_repair_plan_sizes(struct bw_repair *repair)
 {
-    bool has_devices = false, has_groups = false, has_extents = false;
+    bool has_devices = false, has_groups = false, has_others = false;
     BW_TRY(plan_each(repair, "device-truncated", plan_device, &has_devices));
     BW_TRY(plan_each(repair, "device-used", plan_device_used, &has_devices));
     if (has_devices)
         BW_TRY(bw_repair_plan_supers(
             repair, "device-differs", bw_repair_set_sizes, "sizes of devices in all superblocks",
             "they must be the same as in the trees", "the changed device items of the chunk tree"));
-    BW_TRY(plan_each(repair, "extent-count", plan_extent_count, &has_extents));
+    BW_TRY(plan_each(repair, "extent-count", plan_extent_count, &has_others));
+    BW_TRY(plan_each(repair, "qgroup-count", plan_quota, &has_others));
     BW_TRY(plan_each(repair, "group-used", plan_group_used, &has_groups));
     if (has_groups)
         BW_TRY(bw_repair_plan_supers(repair, "super-used", bw_repair_set_used,

@@ -8,7 +8,8 @@ set -uo pipefail
 
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes block-group-tree lost-tree-uuid \
-    lost-tree-free-space log-tree dup resized-down || exit 1
+    lost-tree-free-space lost-tree-chunk log-tree dup resized-down quota-groups simple-quota ||
+    exit 1
 
 # damages FIXTURE CHANGE...: changes items of a copy of the image.
 damages() {
@@ -66,6 +67,7 @@ repairs 'link-count: 3 must be 1' plain 5 256 1 0 set 40 4 3
 repairs 'link-count: 4 must be 1' plain 5 256 1 0 set 40 4 4
 repairs 'directory-size: 999 must be 140' plain 5 256 1 0 set 16 8 999
 repairs 'file-bytes: 12345 must be 17' plain 5 262 1 0 set 24 8 12345
+repairs 'file-bytes: 7 must be 0' plain 5 257 1 0 set 24 8 7
 repairs 'file-size: 12 must be 17' plain 5 262 1 0 set 16 8 12
 repairs 'link-size: 3 must be 9' plain 5 279 1 0 set 16 8 3
 repairs 'says file, its inode 403 is directory' plain 5 256 84 2355243158 set 29 1 1
@@ -137,6 +139,16 @@ repairs 'extent at 13651968: it must be 1' plain 2 13651968 168 4096 set 0 8 7
 leaves plain 2 13651968 168 4096 set 0 8 9 and 2 13651968 168 4096 set 49 4 7
 leaves plain 2 22020096 192 - set 0 8 999424 and 2 13651968 168 4096 delete
 
+# Numbers of quota groups are marked as inconsistent; those of simple quotas stay.
+damages quota-groups 8 0 242 256 add 8 8 16384 and 8 0 242 257 add 8 8 16384
+is "the plan marks the numbers of two groups once" \
+    "$("$PROGRAM" repair -q -o class_name,what "$WORK/image" 2> /dev/null)" \
+    $'derived\tthe numbers of quota groups are marked as inconsistent'
+status "numbers of quota groups" 0 "$WORK/image"
+leaves simple-quota 8 0 242 256 add 8 8 16384
+# With a wrong extent the numbers are not, since they may be right.
+leaves quota-groups 2 13651968 168 - delete
+
 # Two in one block.
 repairs 'link-count: 7 must be 1' plain 5 256 1 0 set 40 4 7 and 5 256 1 0 set 16 8 999
 damages plain 5 262 1 0 set 40 4 7 and 5 256 1 0 set 16 8 999
@@ -205,6 +217,15 @@ is "a lost device tree: the plan says what is lost" \
     "$("$PROGRAM" repair -q -o loss "$WORK/lost.img" 2> /dev/null)" \
     "counters of errors of the devices, and the state of an unfinished replacement"
 status "a lost device tree" 0 "$WORK/lost.img"
+
+# The lost root of the chunk tree, unless a chunk or a device extent may be missing.
+cp --sparse=always "$fixtures/lost-tree-chunk/dev1.img" "$WORK/lost.img"
+status "a lost chunk tree" 0 "$WORK/lost.img"
+! have qemu-img || {
+    qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
+    repaired_again "a lost chunk tree"
+}
+leaves lost-tree-chunk 4 1 204 5242880 delete
 
 # The last copy of the superblock has a flipped bit.
 cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/super.img"
