@@ -7,8 +7,7 @@
  * - The lost root of a uuid tree that is one leaf becomes an empty leaf, which the next mount
  *   fills.
  * - Lost leaves of the device tree and of the block group tree get the items that the chunks imply.
- * - The lost root of a chunk tree that is one leaf gets the items of the one that was rebuilt to
- *   open the file system (rescue/chunk_tree.c).
+ * - The lost root of a chunk tree that is one leaf gets the items that rescue/chunk_tree.c found.
  *
  * A leaf keeps its address, generation and first key, so its parent stays right. If the items do
  * not fit in, the tree is marked as invalid (superblock_changes.c), so that the next mount builds

@@ -136,7 +136,7 @@ static struct bw_error *plan_inode(struct bw_repair *repair, struct bw_repair_fi
                !totals.is_unsure) {
         have = inode->bytes;
         offset = offsetof(struct bw_disk_inode_item, bytes);
-        proof = "what is no file has no extents";
+        proof = "only files have extents";
     } else if (bw_repair_is(finding, "file-bytes") && !totals.is_unsure &&
                totals.end == (inode->size + sectorsize - 1) / sectorsize * sectorsize) {
         value = totals.bytes;

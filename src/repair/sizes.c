@@ -10,7 +10,7 @@
  * about the extents. References of an extent: the sum of those that the extent tree lists.
  *
  * Wrong numbers of quota groups are marked as inconsistent: `btrfs quota rescan` counts them again.
- * Those of simple quotas cannot be counted again by a mounted file system.
+ * No mount does this for simple quotas.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -260,7 +260,7 @@ static struct bw_error *plan_quota(struct bw_repair *repair, struct bw_repair_fi
         repair, finding, &tree, &key, offsetof(struct bw_disk_qgroup_status, flags), 8,
         status.flags | INCONSISTENT,
         (struct bw_repair_edit){.what = "the numbers of quota groups are marked as inconsistent",
-                                .why = "they differ from what the subvolumes use",
+                                .why = "they differ from the space that the subvolumes use",
                                 .proof = "'btrfs quota rescan' counts them again"}));
     *is_planned |= finding->planned;
     return NULL;
