@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Results in batches: the same, and in the same order, as callbacks get. Each way to end: the last
- * result, an error, an early end in any state of the function; and several readers.
+ * result, an error, an early end in any state of the function; several readers; and a check beside
+ * another reader.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -515,6 +516,54 @@ static void test_readers(void **state)
     close_fixture(&fixture);
 }
 
+struct listing {
+    struct bw_fs *fs;
+    size_t subvolumes;
+};
+
+static void *list_subvolumes(void *context)
+{
+    struct listing *listing = context;
+    for (unsigned i = 0; i < 20; i++) {
+        struct bw_subvolume_infos *infos = NULL;
+        bw_error_free(bw_subvolume_infos_open(listing->fs, true, &infos));
+        while (infos && bw_subvolume_infos_next(infos))
+            listing->subvolumes++;
+        bw_error_free(bw_subvolume_infos_close(infos));
+    }
+    return NULL;
+}
+
+static struct bw_error *ignore_finding(void *context, const struct bw_findinginfo *finding)
+{
+    (void)context;
+    (void)finding;
+    return NULL;
+}
+
+/* A check while another thread reads the root tree. A build with SANITIZE=thread shows if they
+ * share what one of them changes. */
+static void test_beside_check(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    open_sample(&fixture);
+    const struct bw_check_options options = {.struct_size = sizeof options,
+                                             .visit = ignore_finding};
+    struct listing alone = {.fs = fixture.fs}, beside = alone;
+    struct bw_check_summary *summary = NULL;
+    pthread_t thread;
+    list_subvolumes(&alone);
+    assert_int_equal(pthread_create(&thread, NULL, list_subvolumes, &beside), 0);
+    struct bw_error *error = bw_check(fixture.fs, &options, &summary);
+    pthread_join(thread, NULL);
+    expect_success(error);
+    bw_check_summary_free(summary);
+    assert_true(alone.subvolumes > 0);
+    assert_int_equal(beside.subvolumes, alone.subvolumes);
+    close_fixture(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -524,7 +573,7 @@ int main(void)
         cmocka_unit_test(test_diff),         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_send),         cmocka_unit_test(test_early_end),
         cmocka_unit_test(test_stop),         cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_readers),
+        cmocka_unit_test(test_readers),      cmocka_unit_test(test_beside_check),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }
