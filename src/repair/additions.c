@@ -378,9 +378,8 @@ static struct bw_error *plan_for_chunk(struct bw_repair *repair, struct bw_repai
 {
     const bool is_group = first.type == BW_BLOCK_GROUP_ITEM;
     BW_SCOPED(bw_repair_items) struct bw_repair_items items = {0};
-    for (size_t i = 0; is_group && i < repair->findings.count; i++)
-        if (bw_repair_is_about_lost(&repair->findings.items[i]))
-            return NULL;
+    if (is_group && bw_repair_lacks_blocks(repair))
+        return NULL;
     BW_TRY(bw_repair_items_of_chunks(repair, tree->id, &first, &last, &items));
     if (items.count != 1)
         return NULL;

@@ -187,6 +187,15 @@ bool bw_repair_doubts_groups(const struct bw_repair *repair)
     return false;
 }
 
+bool bw_repair_lacks_blocks(const struct bw_repair *repair)
+{
+    for (size_t i = 0; i < repair->findings.count; i++)
+        if (bw_repair_is_about_lost(&repair->findings.items[i]) &&
+            repair->findings.items[i].tree != BW_FREE_SPACE_TREE)
+            return true;
+    return false;
+}
+
 bool bw_repair_doubts_extents(const struct bw_repair *repair)
 {
     for (size_t i = 0; i < repair->findings.count; i++) {

@@ -451,6 +451,10 @@ struct bw_error *bw_repair_plan_seals(struct bw_repair *repair, bool has_childre
  * (caches.c) */
 bool bw_repair_doubts_groups(const struct bw_repair *repair);
 
+/** Whether a tree block is lost that may have extents or refer to them. The free space tree does
+ * not; it is computed from them, so they come first. (caches.c) */
+bool bw_repair_lacks_blocks(const struct bw_repair *repair);
+
 /** Whether the check has findings about the extent tree or the places of block groups that no
  * change is about: then nothing must be computed from it. (caches.c) */
 bool bw_repair_doubts_extents(const struct bw_repair *repair);

@@ -213,10 +213,11 @@ static struct bw_error *plan_extent_count(struct bw_repair *repair,
     struct bw_extent_entry extent;
     struct bw_reference reference;
     uint64_t counted = 0;
+    if (bw_repair_lacks_blocks(repair))
+        return NULL;
     for (size_t i = 0; i < repair->findings.count; i++) {
         const struct bw_repair_finding *other = &repair->findings.items[i];
-        if (bw_repair_is_about_lost(other) ||
-            (other != finding && other->logical == finding->logical))
+        if (other != finding && other->logical == finding->logical)
             return NULL;
     }
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;

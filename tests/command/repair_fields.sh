@@ -212,6 +212,15 @@ status "a lost block group tree" 0 "$WORK/lost.img"
     holds "a lost block group tree: the repaired image is the undamaged one" \
         same_image "$WORK/fixed.img" "$fixtures/block-group-tree/dev1.img"
 }
+lose_leaf free-space
+holds "a block group is lost, too, and a reference count is wrong" \
+    change "$WORK/lost.img" 11 22020096 192 - delete and 2 13631488 168 20480 set 0 8 7
+status "a lost free space tree, and others that it needs" 0 "$WORK/lost.img"
+! have qemu-img || {
+    qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
+    holds "a lost free space tree, and others: the repaired image is the undamaged one" \
+        same_image "$WORK/fixed.img" "$fixtures/block-group-tree/dev1.img"
+}
 lose_leaf dev
 is "a lost device tree: the plan says what is lost" \
     "$("$PROGRAM" repair -q -o loss "$WORK/lost.img" 2> /dev/null)" \
