@@ -2,8 +2,9 @@
 /*
  * Items that are missing or wrong, and that others determine in every byte. A name has three items:
  * two entries of its directory, with the same data, and the reference of the inode or subvolume. If
- * two of them agree, the third one is made again. A link to a subvolume has two items in the root
- * tree. A device extent follows from the chunk, and a block group from the chunk and its extents.
+ * two of them agree, the third one is made again; both entries determine its index. A link to a
+ * subvolume has two items in the root tree. A device extent follows from the chunk, and a block
+ * group from the chunk and its extents.
  *
  * Several names may share an item. It is made with all of them, so each finding that is about one
  * of them has the same change. An item is added to the leaf in which its key belongs, if there is
@@ -126,22 +127,26 @@ static struct bw_error *find_reference(struct bw_repair *repair, const struct bw
     return NULL;
 }
 
-/* Whether the items that were read have an entry of the same name; and of the same target, if that
- * matters. */
-static bool has_entry(const struct bw_buffer *data, const struct bw_dir_entry *wanted,
-                      bool any_target)
+/* Whether an item has an entry of the same name; and of the same target, if that matters. */
+static bool item_has_entry(const struct bw_item *item, const struct bw_dir_entry *wanted,
+                           bool any_target)
 {
     struct bw_dir_entry entry;
-    const struct bw_item whole = {.data = (const void *)data->data, .size = (uint32_t)data->length};
-    if (!data->length)
-        return false;
-    struct bw_cursor cursor = bw_cursor_of(&whole);
+    struct bw_cursor cursor = bw_cursor_of(item);
     while (bw_dir_entry_next(&cursor, &entry))
         if (entry.name_length == wanted->name_length &&
             (any_target || bw_key_compare(&entry.location, &wanted->location) == 0) &&
             memcmp(entry.name, wanted->name, entry.name_length) == 0)
             return true;
     return false;
+}
+
+/* The same for items that were read. */
+static bool has_entry(const struct bw_buffer *data, const struct bw_dir_entry *wanted,
+                      bool any_target)
+{
+    const struct bw_item whole = {.data = (const void *)data->data, .size = (uint32_t)data->length};
+    return data->length && item_has_entry(&whole, wanted, any_target);
 }
 
 /* Appends an entry and its name. */
@@ -275,6 +280,50 @@ static struct bw_error *plan_inode_ref(struct bw_repair *repair, struct bw_repai
     BW_TRY(bw_fs_items_error(&items));
     BW_TRY(bw_buffer_error(&addition.data));
     return is_new ? plan_item(repair, finding, &addition) : NULL;
+}
+
+/* The indexes in the INODE_REF of an inode in a directory, from the DIR_INDEX of the same name. If
+ * they differ, a name that is deleted stays in the listing. */
+static struct bw_error *plan_indexes(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                     const struct bw_tree *tree)
+{
+    const struct bw_key key = finding->key;
+    BW_AUTO_BUFFER struct bw_buffer refs = {0};
+    struct bw_inode_ref ref;
+    bool found;
+    BW_TRY(read_item(repair, tree, key, &refs, &found));
+    const struct bw_item whole = {key, (const void *)refs.data, (uint32_t)refs.length};
+    struct bw_cursor cursor = bw_cursor_of(&whole);
+    while (found && bw_inode_ref_next(&cursor, &key, &ref)) {
+        const struct bw_dir_entry wanted = {.location = {key.objectid, BW_INODE_ITEM, 0},
+                                            .name = ref.name,
+                                            .name_length = ref.name_length};
+        const uint32_t start = (uint32_t)(ref.name - sizeof(struct bw_disk_inode_ref) - whole.data);
+        const struct bw_key hash = {key.offset, BW_DIR_ITEM,
+                                    bw_name_hash(ref.name, ref.name_length)};
+        BW_AUTO_BUFFER struct bw_buffer same_hash = {0};
+        bool has_item;
+        BW_TRY(read_item(repair, tree, hash, &same_hash, &has_item));
+        BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+        bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){key.offset, BW_DIR_INDEX, 0},
+                          (struct bw_key){key.offset, BW_DIR_INDEX, UINT64_MAX});
+        for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+            if (!item_has_entry(item, &wanted, false) || !has_entry(&same_hash, &wanted, false) ||
+                item->key.offset == ref.index)
+                continue;
+            BW_AUTO_FREE char *why = bw_repair_text(
+                "inode %" PRIu64 " of tree %" PRIu64 ": %s: %" PRIu64 " must be %" PRIu64,
+                key.objectid, tree->id, finding->code->word, ref.index, item->key.offset);
+            BW_TRY(bw_repair_edit_item(
+                repair, finding, tree, &key,
+                start + (uint32_t)offsetof(struct bw_disk_inode_ref, index), 8, item->key.offset,
+                (struct bw_repair_edit){.what = "index of a name",
+                                        .why = why,
+                                        .proof = "both entries of the name in the directory"}));
+        }
+        BW_TRY(bw_fs_items_error(&items));
+    }
+    return NULL;
 }
 
 /* Subvolumes, devices and block groups. */
@@ -422,6 +471,8 @@ struct bw_error *bw_repair_plan_additions(struct bw_repair *repair)
         else if (tree && bw_repair_is(finding, "inode-ref-missing") &&
                  finding->key.type == BW_INODE_REF)
             BW_TRY(plan_inode_ref(repair, finding, &tree->tree));
+        else if (tree && bw_repair_is(finding, "entry-index"))
+            BW_TRY(plan_indexes(repair, finding, &tree->tree));
         else if (tree && bw_repair_is(finding, "entry-missing") && finding->key.type == BW_DIR_ITEM)
             BW_TRY(plan_dir_item(repair, finding, &tree->tree));
         else if (tree && bw_repair_is(finding, "entry-missing"))

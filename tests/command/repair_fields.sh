@@ -81,6 +81,7 @@ repairs 'subvolume 256: it must be 1' subvolumes 1 256 132 0 set 216 4 9
 repairs 'missing: item (256 84 397168884)' plain 5 256 84 397168884 delete
 repairs 'missing: item (256 96 3)' plain 5 256 96 3 delete
 repairs 'missing: item (258 12 257)' plain 5 258 12 257 delete
+repairs 'index: 777 must be' plain 5 258 12 257 set 0 8 777
 repairs 'missing: item (397 13 410473239)' plain 5 397 13 410473239 delete
 repairs 'missing: item (256 84 1682190749)' subvolumes 5 256 84 1682190749 delete
 repairs 'missing: item (256 96 15)' subvolumes 5 256 96 15 delete
