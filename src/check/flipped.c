@@ -88,7 +88,7 @@ struct search {
     const struct bw_block_pointer *pointer;
     struct bw_item_rules rules;
     uint64_t owner; /* the block's, without a flip */
-    uint8_t *block; /* a copy, in which one bit at a time is flipped */
+    uint8_t *block; /* a copy, in which one bit at a time is flipped; then room for another one */
     uint32_t nodesize;
     uint32_t suspects[MOST_SUSPECTS]; /* slots */
     unsigned suspect_count;
@@ -374,7 +374,7 @@ static bool begin_search(struct search *search, struct bw_check *check,
         return false;
     *search =
         (struct search){.check = check, .pointer = pointer, .nodesize = check->fs->reader.nodesize};
-    search->block = malloc(search->nodesize);
+    search->block = malloc((size_t)search->nodesize * 2);
     if (search->block)
         memcpy(search->block, block, search->nodesize);
     if (!search->block)
@@ -390,6 +390,40 @@ static bool begin_search(struct search *search, struct bw_check *check,
     search->is_rest_bad = next >= search->item_count ||
                           first_bad_slot(&node, next, search->item_count) < search->item_count;
     return true;
+}
+
+/* Whether two neighbours in a leaf make it sound if they exchange their keys, or their keys and
+ * places, or if the later item, with its data, comes first. */
+static bool are_exchanged(struct search *search, uint32_t slot)
+{
+    const uint32_t header = sizeof(struct bw_disk_header), nodesize = search->nodesize;
+    const struct bw_node node = bw_node_view(search->block, nodesize);
+    struct bw_disk_item *items = (void *)(search->block + header);
+    if (node.level || slot + 1 >= search->item_count)
+        return false;
+    uint8_t *backup = search->block + nodesize;
+    memcpy(backup, search->block, nodesize);
+    struct bw_disk_item *first = &items[slot], *second = &items[slot + 1];
+    const struct bw_disk_item was_first = *first, was_second = *second;
+
+    first->key = was_second.key;
+    second->key = was_first.key;
+    bool is_sound = is_block_sound(search);
+    *first = was_second;
+    *second = was_first;
+    is_sound = is_sound || is_block_sound(search);
+
+    const uint64_t size = bw_get32(first->size), moved = bw_get32(second->size);
+    const uint64_t start = bw_get32(first->offset), end = start + size + moved;
+    if (bw_get32(second->offset) == start + size && header + end <= nodesize) {
+        first->offset = bw_put32((uint32_t)(start + moved));
+        second->offset = bw_put32((uint32_t)start);
+        memcpy(search->block + header + start + moved, backup + header + start, size);
+        memcpy(search->block + header + start, backup + header + start + size, moved);
+        is_sound = is_sound || is_block_sound(search);
+    }
+    memcpy(search->block, backup, nodesize);
+    return is_sound;
 }
 
 /* Tries all bits. The view shows the copy, with the item count of the damaged block. A leaf is also
@@ -430,6 +464,10 @@ static void try_all(struct search *search)
     if (!search->found && counts == 1)
         search->flip = in_count;
     else if (search->found != 1)
+        search->flip = (struct bw_flip){0};
+    const uint32_t bad = search->first_bad;
+    if (search->flip.found &&
+        (are_exchanged(search, bad) || (bad && are_exchanged(search, bad - 1))))
         search->flip = (struct bw_flip){0};
 }
 
