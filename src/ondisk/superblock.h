@@ -94,6 +94,7 @@ void bw_superblock_encode(const struct bw_superblock *superblock, struct bw_disk
 
 /* Incompatible features. Source: BTRFS_FEATURE_INCOMPAT_* in the kernel's uapi/linux/btrfs.h. */
 #define BW_INCOMPAT_MIXED_GROUPS     (UINT64_C(1) << 2)
+#define BW_INCOMPAT_EXTENDED_IREF    (UINT64_C(1) << 6)
 #define BW_INCOMPAT_SKINNY_METADATA  (UINT64_C(1) << 8)
 #define BW_INCOMPAT_NO_HOLES         (UINT64_C(1) << 9)
 #define BW_INCOMPAT_METADATA_UUID    (UINT64_C(1) << 10)

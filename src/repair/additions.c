@@ -3,8 +3,8 @@
  * Items that are missing or wrong, and that others determine in every byte. A name has three items:
  * two entries of its directory, with the same data, and the reference of the inode or subvolume. If
  * two of them agree, the third one is made again; both entries determine its index. A link to a
- * subvolume has two items in the root tree. A device extent follows from the chunk, and a block
- * group from the chunk and its extents.
+ * subvolume has two items in the root tree, and its entries in a directory. A device extent follows
+ * from the chunk, and a block group from the chunk and its extents.
  *
  * Several names may share an item. It is made with all of them, so each finding that is about one
  * of them has the same change. An item is added to the leaf in which its key belongs, if there is
@@ -149,6 +149,22 @@ static bool has_entry(const struct bw_buffer *data, const struct bw_dir_entry *w
     return data->length && item_has_entry(&whole, wanted, any_target);
 }
 
+/* Whether the target of a DIR_INDEX has the reference for it: then this entry is as good as the
+ * DIR_ITEM of the same name that leads elsewhere. */
+static struct bw_error *is_referenced(struct bw_repair *repair, const struct bw_tree *tree,
+                                      struct bw_key key, const struct bw_buffer *data, bool *found)
+{
+    struct bw_dir_entry entry;
+    const struct bw_item item = {key, (const void *)data->data, (uint32_t)data->length};
+    struct bw_cursor cursor = bw_cursor_of(&item);
+    uint64_t index = 0;
+    *found = false;
+    if (bw_dir_entry_next(&cursor, &entry))
+        BW_TRY(find_reference(repair, tree, key.objectid, &entry, &index, found));
+    *found = *found && index == key.offset;
+    return NULL;
+}
+
 /* Appends an entry and its name. */
 static void append_entry(struct bw_buffer *data, const struct bw_dir_entry *entry)
 {
@@ -180,7 +196,7 @@ static struct bw_error *plan_dir_item(struct bw_repair *repair, struct bw_repair
             has_entry(&addition.data, &entry, false))
             continue;
         BW_TRY(find_reference(repair, tree, key.objectid, &entry, &index, &found));
-        if (!found || index != item->key.offset)
+        if (!found || index != item->key.offset || has_entry(&addition.data, &entry, true))
             return NULL;
         append_entry(&addition.data, &entry);
         is_new = true;
@@ -217,6 +233,10 @@ static struct bw_error *plan_dir_index(struct bw_repair *repair, struct bw_repai
             BW_TRY(read_item(repair, tree, addition.key, &present, &found));
             if (found && !has_entry(&present, &entry, true))
                 continue;
+            if (found)
+                BW_TRY(is_referenced(repair, tree, addition.key, &present, &found));
+            if (found)
+                continue;
             append_entry(&addition.data, &entry);
             BW_TRY(bw_buffer_error(&addition.data));
             BW_TRY(plan_item(repair, finding, &addition));
@@ -225,8 +245,29 @@ static struct bw_error *plan_dir_index(struct bw_repair *repair, struct bw_repai
     return bw_fs_items_error(&items);
 }
 
+/* Whether each name in an INODE_REF has its DIR_INDEX. Otherwise one of them may be what is left of
+ * the name that lacks a reference. */
+static struct bw_error *has_all_entries(struct bw_repair *repair, const struct bw_tree *tree,
+                                        struct bw_key key, const struct bw_buffer *data, bool *all)
+{
+    struct bw_inode_ref ref;
+    const struct bw_item item = {key, (const void *)data->data, (uint32_t)data->length};
+    struct bw_cursor cursor = bw_cursor_of(&item);
+    *all = repair->fs->superblock.incompat_flags & BW_INCOMPAT_EXTENDED_IREF;
+    while (*all && bw_inode_ref_next(&cursor, &key, &ref)) {
+        BW_AUTO_BUFFER struct bw_buffer present = {0};
+        const struct bw_dir_entry entry = {.location = {key.objectid, BW_INODE_ITEM, 0},
+                                           .name = ref.name,
+                                           .name_length = ref.name_length};
+        BW_TRY(read_item(repair, tree, (struct bw_key){key.offset, BW_DIR_INDEX, ref.index},
+                         &present, all));
+        *all = *all && has_entry(&present, &entry, false);
+    }
+    return NULL;
+}
+
 /* The INODE_REF of an inode in a directory, from the two entries of each of its names. If this item
- * is there, it was full, and a name that lacks a reference had an INODE_EXTREF. */
+ * is there, and all of its names are right, a name that lacks a reference had an INODE_EXTREF. */
 static struct bw_error *plan_inode_ref(struct bw_repair *repair, struct bw_repair_finding *finding,
                                        const struct bw_tree *tree)
 {
@@ -238,6 +279,10 @@ static struct bw_error *plan_inode_ref(struct bw_repair *repair, struct bw_repai
         .proof = "both entries of the name in the directory"};
     bool found, is_new = false, has_item;
     BW_TRY(read_item(repair, tree, addition.key, &addition.data, &has_item));
+    if (addition.data.length)
+        BW_TRY(has_all_entries(repair, tree, finding->key, &addition.data, &found));
+    if (has_item && !(addition.data.length && found))
+        return NULL;
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){directory, BW_DIR_INDEX, 0},
                       (struct bw_key){directory, BW_DIR_INDEX, UINT64_MAX});
@@ -329,7 +374,8 @@ static struct bw_error *plan_indexes(struct bw_repair *repair, struct bw_repair_
 /* Subvolumes, devices and block groups. */
 
 /* The other item of the link to a subvolume: its key is reversed, its data are the same. */
-static struct bw_error *plan_link(struct bw_repair *repair, struct bw_repair_finding *finding)
+static struct bw_error *plan_link(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                  const struct bw_tree_list *trees)
 {
     const bool has_ref = finding->key.type == BW_ROOT_REF;
     __attribute__((cleanup(addition_free))) struct addition addition = {
@@ -337,7 +383,7 @@ static struct bw_error *plan_link(struct bw_repair *repair, struct bw_repair_fin
         .key = {finding->key.offset, has_ref ? BW_ROOT_BACKREF : BW_ROOT_REF,
                 finding->key.objectid},
         .what = "link to a subvolume",
-        .proof = "the other item of the same link"};
+        .proof = "the other item of the same link, and the DIR_INDEX of the subvolume"};
     BW_AUTO_BUFFER struct bw_buffer present = {0};
     bool found;
     if (!has_ref && finding->key.type != BW_ROOT_BACKREF)
@@ -346,7 +392,24 @@ static struct bw_error *plan_link(struct bw_repair *repair, struct bw_repair_fin
     if (found)
         return NULL;
     BW_TRY(read_item(repair, addition.tree, finding->key, &addition.data, &found));
-    return found ? plan_item(repair, finding, &addition) : NULL;
+    const struct bw_item item = {finding->key, (const void *)addition.data.data,
+                                 (uint32_t)addition.data.length};
+    const struct bw_listed_tree *parent =
+        bw_tree_list_find(trees, has_ref ? finding->key.objectid : finding->key.offset);
+    struct bw_root_ref link;
+    if (!addition.data.length || !parent || !bw_root_ref_decode(&item, &link))
+        return NULL;
+    const uint64_t child = has_ref ? finding->key.offset : finding->key.objectid;
+    struct bw_dir_entry entry = {.location = {child, BW_ROOT_ITEM, UINT64_MAX},
+                                 .name = link.name,
+                                 .name_length = link.name_length};
+    BW_TRY(read_item(repair, &parent->tree,
+                     (struct bw_key){link.directory, BW_DIR_INDEX, link.index}, &present, &found));
+    found = has_entry(&present, &entry, false);
+    entry.location.offset = 0; /* of a subvolume that is no snapshot */
+    if (!found && !has_entry(&present, &entry, false))
+        return NULL;
+    return plan_item(repair, finding, &addition);
 }
 
 /* Whether the check finds nothing of the pass `chunks` but what the chunks put right. Otherwise a
@@ -467,7 +530,7 @@ struct bw_error *bw_repair_plan_additions(struct bw_repair *repair)
                                   (struct bw_key){start, BW_BLOCK_GROUP_ITEM, 0},
                                   (struct bw_key){start, BW_BLOCK_GROUP_ITEM, UINT64_MAX}));
         else if (bw_repair_is(finding, "root-link"))
-            BW_TRY(plan_link(repair, finding));
+            BW_TRY(plan_link(repair, finding, &trees));
         else if (tree && bw_repair_is(finding, "inode-ref-missing") &&
                  finding->key.type == BW_INODE_REF)
             BW_TRY(plan_inode_ref(repair, finding, &tree->tree));

@@ -85,14 +85,20 @@ static void clear_error(const struct bw_repair *repair, struct bw_disk_superbloc
     super->flags = bw_put64(bw_get64(super->flags) & ~(uint64_t)ERROR_FLAG);
 }
 
-/* The backup root of the current generation; NULL: none. */
+/* The backup root of the current generation; NULL: none. With a newer one, the generation of the
+ * superblock is wrong, not the address. */
 static const struct bw_backup_root *current_backup(const struct bw_repair *repair)
 {
     const struct bw_superblock *superblock = &repair->fs->superblock;
-    for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++)
-        if (superblock->backup_roots[i].tree_root.generation == superblock->generation)
-            return &superblock->backup_roots[i];
-    return NULL;
+    const struct bw_backup_root *found = NULL;
+    for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++) {
+        const struct bw_backup_root *backup = &superblock->backup_roots[i];
+        if (backup->tree_root.generation > superblock->generation)
+            return NULL;
+        if (backup->tree_root.generation == superblock->generation)
+            found = backup;
+    }
+    return found;
 }
 
 static void set_root(const struct bw_repair *repair, struct bw_disk_superblock *super)

@@ -8,8 +8,8 @@ set -uo pipefail
 
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes block-group-tree lost-tree-uuid \
-    lost-tree-free-space lost-tree-chunk log-tree dup resized-down quota-groups simple-quota ||
-    exit 1
+    lost-tree-free-space lost-tree-chunk log-tree dup resized-down quota-groups simple-quota \
+    changes || exit 1
 
 # damages FIXTURE CHANGE...: changes items of a copy of the image.
 damages() {
@@ -98,6 +98,22 @@ repairs 'they name the lost tree block 16384' plain super 88 8 16384
 leaves plain 3 256 228 13631488 set 56 8 209715200
 leaves plain 5 256 84 397168884 delete and 5 256 96 7 delete
 leaves plain 5 258 12 257 delete and 5 257 96 2 delete
+
+# Two inodes have the same name, each with one entry and a reference. A reference with another name.
+item='5 264 12 258 set'
+# shellcheck disable=SC2086 # the words of a change
+leaves plain $item 0 8 2 and $item 11 1 49 and 5 258 84 1602475628 delete and 5 258 96 3 delete \
+    and 5 258 96 2 set 0 8 264 and 5 258 1 0 add 16 8 -12
+leaves plain 5 264 12 258 set 11 1 122
+leaves plain 5 256 84 397168884 set 0 8 403
+
+# A link to a subvolume without an entry is no proof; nor an old root if the generation is wrong.
+damages subvolumes 1 5 156 260 key 5 156 259
+is "a link without an entry" "$("$PROGRAM" repair -q -o why "$WORK/image" 2> /dev/null)" \
+    "root-link: item (5 156 260) of tree 1"
+damages changes super 72 8 7
+is "the generation is wrong" \
+    "$("$PROGRAM" repair -q -o class_name "$WORK/image" 2> /dev/null | sort -u)" "rolled-back"
 
 # A flipped bit that the checksum includes: of an item, a key, and the header of a block.
 repairs 'inode-item: bit 6' plain 5 262 1 0 set 0 8 1073741831
