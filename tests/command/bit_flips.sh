@@ -185,6 +185,9 @@ for checksum in xxhash sha256 blake2; do
     is "$checksum: without time, the bad block is a finding block-checksum" \
         "$(findings | grep -c block-checksum)" 1
     expect "$checksum: other commands" 1 'checksum mismatch' sum "$image"
+    holds "$checksum: they name the option that corrects it" \
+        grep -q '1 bad block was not searched for a flipped bit: --correct-bits' "$WORK/err"
+    holds "$checksum: with it, they read all files as before" same_files --correct-bits
     flip "$offset" 300:4
     flip "$offset" 50:1 51:1
     expect "$checksum: another address" 4 'checksum' check --xlator-option verify.search-time=0 \

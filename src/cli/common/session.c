@@ -372,13 +372,16 @@ int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct
                                      "%" PRIu64 " bytes of data were not verified",
                                      fs_status.unverified));
     /* `rescue` prints this itself, for each of its steps. */
-    if (fs_status.not_searched && common->input.fs.search_seconds && !common->input.fs.search_limit)
+    if (fs_status.not_searched && !common->input.fs.search_limit) {
+        const bool is_late = common->input.fs.search_seconds;
         bw_fs_report(session->fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "%" PRIu64 " bad block%s not searched for a flipped bit: the "
-                                     "limit of a minute was reached",
+                                     "%" PRIu64 " bad block%s not searched for a flipped bit: %s",
                                      fs_status.not_searched,
-                                     fs_status.not_searched == 1 ? " was" : "s were"));
+                                     fs_status.not_searched == 1 ? " was" : "s were",
+                                     is_late ? "the limit of a minute was reached"
+                                             : "--correct-bits does that"));
+    }
     const bool is_damaged = (fs_status.damages && !session->is_made_good) || has_changed;
     int status = cmd_worse_status(so_far, failed);
     status = cmd_worse_status(status, cmd_close_outputs(common, session));
