@@ -28,13 +28,20 @@
 #include "owners/ranges.h"
 #include "xlators/classes.h"
 
-BW_VECTOR(bw_inode_sums_list, struct bw_inode_sums);
+/* A block with several parents, which must have the same generation and first key for it. */
+struct shared_block {
+    struct bw_inode_sums sums;
+    uint64_t generation;
+    size_t first_key; /* a hash; 0: unknown */
+};
+
+BW_VECTOR(shared_blocks, struct shared_block);
 
 struct bw_visited {
     pthread_mutex_t lock;
     struct bw_block_set blocks;
-    struct bw_key_map shared; /* address to number of the sums */
-    struct bw_inode_sums_list sums;
+    struct bw_key_map numbers; /* address to number in `shared` */
+    struct shared_blocks shared;
 };
 
 struct bw_visited *bw_visited_create(void)
@@ -50,26 +57,51 @@ void bw_visited_destroy(struct bw_visited *visited)
     if (!visited)
         return;
     bw_key_map_free(&visited->blocks.words);
-    bw_key_map_free(&visited->shared);
-    bw_inode_sums_list_free(&visited->sums);
+    bw_key_map_free(&visited->numbers);
+    shared_blocks_free(&visited->shared);
     pthread_mutex_destroy(&visited->lock);
     free(visited);
 }
 
-enum bw_visit bw_visit(struct bw_check *check, uint64_t bytenr, struct bw_inode_sums *sums)
+static struct shared_block shared_block(const struct bw_block_pointer *pointer,
+                                        const struct bw_inode_sums *sums)
+{
+    const struct bw_tree_block_expectation *expectation = &pointer->expectation;
+    const struct bw_key *key = &expectation->first_key;
+    struct shared_block result = {.sums = *sums, .generation = expectation->generation};
+    if (expectation->has_first_key) {
+        const size_t end = bw_key_hash(key->offset, key->type * 2U + 1);
+        result.first_key = bw_key_hash(key->objectid, end | 1) | 1;
+    }
+    return result;
+}
+
+static bool is_same(const struct shared_block *a, const struct shared_block *b)
+{
+    return a->generation == b->generation &&
+           (a->first_key == b->first_key || !a->first_key || !b->first_key);
+}
+
+enum bw_visit bw_visit(struct bw_check *check, const struct bw_block_pointer *pointer,
+                       struct bw_inode_sums *sums)
 {
     struct bw_visited *visited = check->visited;
+    const struct shared_block wanted = shared_block(pointer, sums);
     enum bw_visit result = BW_VISIT_FIRST;
     bool added;
     pthread_mutex_lock(&visited->lock);
-    if (bw_block_set_insert(&visited->blocks, bytenr, &added)) {
+    if (bw_block_set_insert(&visited->blocks, pointer->bytenr, &added)) {
         result = BW_VISIT_SHARED; /* or a crafted tree would be read without end */
         check->no_memory = true;
     } else if (!added) {
-        const uint32_t number = bw_key_map_get(&visited->shared, bytenr, UINT32_MAX);
-        result = number == UINT32_MAX ? BW_VISIT_CROSSED : BW_VISIT_SHARED;
-        if (result == BW_VISIT_SHARED)
-            *sums = visited->sums.items[number];
+        const uint32_t number = bw_key_map_get(&visited->numbers, pointer->bytenr, UINT32_MAX);
+        const struct shared_block *known =
+            number == UINT32_MAX ? NULL : &visited->shared.items[number];
+        result = known ? BW_VISIT_SHARED : BW_VISIT_CROSSED;
+        if (known && !is_same(known, &wanted))
+            result = BW_VISIT_FIRST; /* one of the parents is wrong */
+        else if (known)
+            *sums = known->sums;
     }
     pthread_mutex_unlock(&visited->lock);
     return result;
@@ -88,13 +120,16 @@ struct bw_error *bw_visited_in(const struct bw_check *check, uint64_t start, uin
     return NULL;
 }
 
-void bw_visited_keep(struct bw_check *check, uint64_t bytenr, const struct bw_inode_sums *sums)
+void bw_visited_keep(struct bw_check *check, const struct bw_block_pointer *pointer,
+                     const struct bw_inode_sums *sums, bool is_lost)
 {
     struct bw_visited *visited = check->visited;
     pthread_mutex_lock(&visited->lock);
-    const size_t number = visited->sums.count;
-    if (bw_inode_sums_list_push(&visited->sums, *sums) || number >= UINT32_MAX ||
-        bw_key_map_put(&visited->shared, bytenr, (uint32_t)number))
+    const size_t number = visited->shared.count;
+    if ((!is_lost || !bw_key_map_has(&visited->numbers, pointer->bytenr)) &&
+        (shared_blocks_push(&visited->shared, shared_block(pointer, sums)) ||
+         number >= UINT32_MAX ||
+         bw_key_map_put(&visited->numbers, pointer->bytenr, (uint32_t)number)))
         check->no_memory = true;
     pthread_mutex_unlock(&visited->lock);
 }

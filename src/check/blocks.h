@@ -51,14 +51,17 @@ enum bw_visit {
 struct bw_visited *bw_visited_create(void);
 void bw_visited_destroy(struct bw_visited *visited);
 
-/** Notes that a block is reached; with BW_VISIT_SHARED, `*sums` is set, unless memory ran out. */
-enum bw_visit bw_visit(struct bw_check *check, uint64_t bytenr, struct bw_inode_sums *sums);
+/** Notes that a block is reached; with BW_VISIT_SHARED, `*sums` is set, unless memory ran out.
+ * BW_VISIT_FIRST if the generation or first key in another parent was different. */
+enum bw_visit bw_visit(struct bw_check *check, const struct bw_block_pointer *pointer,
+                       struct bw_inode_sums *sums);
 
 /** Lists the blocks in a range of addresses that have been reached, while no thread adds any. */
 struct bw_error *bw_visited_in(const struct bw_check *check, uint64_t start, uint64_t end,
                                struct bw_numbers *list);
 
-/** Keeps what a block that may be shared adds up to. */
-void bw_visited_keep(struct bw_check *check, uint64_t bytenr, const struct bw_inode_sums *sums);
+/** Keeps what a block that may be shared adds up to. A lost block replaces nothing. */
+void bw_visited_keep(struct bw_check *check, const struct bw_block_pointer *pointer,
+                     const struct bw_inode_sums *sums, bool is_lost);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/generated.h"
+#include "base/search.h"
 #include "base/vector.h"
 #include "btree/scan.h"
 #include "btrfs-walk/graph.h"
@@ -94,9 +95,13 @@ struct bw_error *bw_check_mirrors(struct bw_check *check)
         const struct bw_span *span = &check->unsummed.ranges.items[i];
         for (uint64_t next = span->start, length; next < span->end; next += length) {
             const struct bw_checked_chunk *chunk = bw_check_chunk(check, next);
-            length = check->fs->superblock.sectorsize;
-            if (!chunk)
+            if (!chunk) { /* a wrong length can reach over petabytes */
+                const size_t later =
+                    BW_FIRST_INDEX(k, check->chunks.count, check->chunks.items[k].logical > next);
+                length = later < check->chunks.count ? check->chunks.items[later].logical - next
+                                                     : span->end - next;
                 continue;
+            }
             const uint64_t left = chunk->logical + chunk->length - next;
             length = span->end - next < left ? span->end - next : left;
             length = length < TASK ? length : (uint64_t)TASK;

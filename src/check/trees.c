@@ -57,7 +57,7 @@ static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
     }
     if (!bw_check_chunk(walk->check, pointer->bytenr))
         return true;
-    const enum bw_visit visit = bw_visit(walk->check, pointer->bytenr, sums);
+    const enum bw_visit visit = bw_visit(walk->check, pointer, sums);
     if (visit == BW_VISIT_CROSSED) {
         const struct bw_finding location = bw_block_location(&walk->tree->tree, pointer);
         bw_check_find(walk->check, BW_CODE_block_crossed, &location,
@@ -69,13 +69,13 @@ static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
 /* Keeps the sums of a block if other trees may lead to it, too. Generations do not tell: balance
  * rewrites blocks that snapshots still share. */
 static void keep_shared_sums(struct walk *walk, const struct bw_block_pointer *pointer,
-                             const struct bw_inode_sums *sums)
+                             const struct bw_inode_sums *sums, bool is_lost)
 {
     struct bw_check *check = walk->check;
     const uint64_t id = walk->tree->tree.id;
     if ((walk->tree->is_subvolume || id == BW_TREE_RELOC || id == BW_DATA_RELOC_TREE) &&
         (!check->extents_known || bw_key_map_has(&check->shared_blocks, pointer->bytenr)))
-        bw_visited_keep(check, pointer->bytenr, sums);
+        bw_visited_keep(check, pointer, sums, is_lost);
 }
 
 static struct bw_reached_block
@@ -184,7 +184,7 @@ static void check_leaves(struct walk *walk, struct worker *worker, struct bw_che
             check->skipped_blocks++;
         }
         if (!leaf->skipped || unchanged[i])
-            keep_shared_sums(walk, &leaf->pointer, &known[i]);
+            keep_shared_sums(walk, &leaf->pointer, &known[i], !leaf->good && !unchanged[i]);
         if (check->save && facts.bytenr && (unchanged[i] || check->found == found) &&
             !walk->in_log) {
             BW_AUTO_ERROR struct bw_error *error = bw_baseline_add_leaf(check->save, &facts);
@@ -281,7 +281,7 @@ static struct bw_inode_sums check_parent(struct walk *walk, unsigned number, boo
         for (uint32_t i = 0; i < count; i++)
             run_leaves(&leaves, number, i);
     sums = sum_up(each, count);
-    keep_shared_sums(walk, pointer, &sums);
+    keep_shared_sums(walk, pointer, &sums, false);
     return sums;
 }
 
@@ -327,7 +327,7 @@ static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_
         }
     }
     sums = sum_up(each, count);
-    keep_shared_sums(walk, pointer, &sums);
+    keep_shared_sums(walk, pointer, &sums, false);
     return sums;
 }
 

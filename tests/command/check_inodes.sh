@@ -91,6 +91,29 @@ for file in 2 3 4; do
         out_has "inode-item 256 .* /files/dir-1/file-$file /before/dir-1/file-$file: "
 done
 
+# One bit of a pointer of the snapshot to a leaf that the subvolume shares: sum loses files.
+node=$("$PROGRAM" dump --tree 257 "$fixtures/changes/dev1.img" |
+    sed -n 's/^node \([0-9]*\) level.*/\1/p')
+mapfile -t places < <("$PROGRAM" map -o offset "$fixtures/changes/dev1.img" "$node")
+for place in 'block-stale 192 6' 'block-keys 168 4'; do # the generation, and the first key
+    read -r code byte bit <<< "$place"
+    cp "$fixtures/changes/dev1.img" "$WORK/shared.img"
+    python3 "$ROOT/tests/support/change_item.py" "$WORK/shared.img" flip "$byte" "$bit" \
+        "${places[@]}" > "$WORK/log" || fail "flip $place: $(< "$WORK/log")"
+    expect "a wrong pointer to a shared block" 4 - check -q "$WORK/shared.img"
+    holds "the finding is $code, once" [ "$(grep -c "^error $code 257 " "$WORK/out")" -eq 1 ]
+done
+
+# An extent item of petabytes: what it covers outside of chunks takes no time.
+cp "$fixtures/changes/dev1.img" "$WORK/long.img"
+python3 "$ROOT/tests/support/change_item.py" "$WORK/long.img" 2 13631488 168 45056 \
+    key 13631488 168 $(((1 << 56) + 45056)) > "$WORK/log" || fail "long: $(< "$WORK/log")"
+status=0
+timeout 5 "$PROGRAM" check -q --data "$WORK/long.img" > "$WORK/out" 2> "$WORK/err" ||
+    status=$?
+is "check --data ends with an extent item of petabytes" $status 4
+holds "it is named" out_has '^error extent-outside'
+
 # Several findings about names of one inode in one directory: their order is that of the entries.
 cp "$fixtures/plain/dev1.img" "$WORK/names.img"
 python3 "$ROOT/tests/support/mutate_image.py" "$WORK/names.img" 2 6

@@ -199,7 +199,7 @@ static void test_visit_without_memory(void **state)
     (void)state;
     static struct bw_check check;
     static struct bw_fs fs;
-    struct bw_inode_sums sums;
+    struct bw_inode_sums sums = {0};
     struct rlimit before, limit;
     enum bw_visit visit = BW_VISIT_FIRST;
     make_check(&check, &fs);
@@ -210,7 +210,7 @@ static void test_visit_without_memory(void **state)
         limit.rlim_cur = 1;
         assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
         for (uint64_t i = 0; i < 1 << 20 && visit == BW_VISIT_FIRST && !check.no_memory; i++)
-            visit = bw_visit(&check, i << 16, &sums);
+            visit = bw_visit(&check, &(struct bw_block_pointer){.bytenr = i << 16}, &sums);
         assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
     }
     bw_visited_destroy(check.visited);
