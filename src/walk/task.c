@@ -273,8 +273,14 @@ static void choose_entry(struct bw_task_worker *worker, const struct directory_r
                                                            directory->inode, entry);
     struct bw_named named = {.number = entry->location.objectid, .type = BW_FILE_DIRECTORY};
     struct bw_buffer *path = &worker->prefix;
-    if (stale)
+    if (stale) {
+        const struct bw_subvolume *other = bw_subvolume_by_id(scope->fs, entry->location.objectid);
+        if (other && !other->deleted && other->parent == scope->tree->id)
+            report_directory(worker, directory->inode,
+                             "a subvolume looks empty, because its ROOT_REF differs from its "
+                             "entry; --subvol reads it");
         named.number = BW_EMPTY_DIRECTORY;
+    }
     if (!subvolume)
         named.type = bw_known_type(entry->type);
     if (named.type == BW_FILE_UNKNOWN)

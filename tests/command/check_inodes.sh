@@ -104,6 +104,13 @@ for place in 'block-stale 192 6' 'block-keys 168 4'; do # the generation, and th
     holds "the finding is $code, once" [ "$(grep -c "^error $code 257 " "$WORK/out")" -eq 1 ]
 done
 
+# The name in the ROOT_REF of a subvolume differs from its entry, so Linux shows an empty directory.
+cp "$fixtures/changes/dev1.img" "$WORK/name.img"
+python3 "$ROOT/tests/support/change_item.py" "$WORK/name.img" 1 5 156 256 set 18 1 120 \
+    > "$WORK/log" || fail "ROOT_REF: $(< "$WORK/log")"
+expect "a wrong name of a subvolume" 1 'a subvolume looks empty.*--subvol' walk "$WORK/name.img"
+expect "--subvol reads it" 0 - walk --subvol 256 "$WORK/name.img"
+
 # An extent item of petabytes: what it covers outside of chunks takes no time.
 cp "$fixtures/changes/dev1.img" "$WORK/long.img"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/long.img" 2 13631488 168 45056 \
