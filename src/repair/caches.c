@@ -458,7 +458,11 @@ struct bw_error *bw_repair_plan_chunk_root(struct bw_repair *repair)
     bool is_sure = true; /* that no chunk is missing or stale */
     for (size_t i = 0; i < repair->findings.count; i++) {
         struct bw_repair_finding *other = &repair->findings.items[i];
-        is_sure &= strcmp(other->code->pass, "chunks") != 0;
+        const bool is_about_chunks = other->tree == BW_DEVICE_TREE ||
+                                     other->tree == BW_BLOCK_GROUP_TREE ||
+                                     other->tree == BW_EXTENT_TREE;
+        is_sure &= strcmp(other->code->pass, "chunks") != 0 &&
+                   !(is_about_chunks && bw_repair_is_about_lost(other));
         if (bw_repair_is(other, "root-lost") && other->logical == lost.root.bytenr)
             finding = other;
     }

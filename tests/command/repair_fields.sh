@@ -260,6 +260,15 @@ status "a lost chunk tree" 0 "$WORK/lost.img"
 }
 leaves lost-tree-chunk 4 1 204 5242880 delete
 
+# An older leaf of the chunk tree proves nothing if the device tree is lost, too.
+lose_leaf dev
+dd if="$WORK/lost.img" of="$WORK/lost.img" bs=4096 skip=9476 seek=9480 count=4 conv=notrunc \
+    2> /dev/null
+holds "a copy of the leaf" change "$WORK/lost.img" at 38830080 3 256 228 - block 48 8 38830080
+dd if=/dev/zero of="$WORK/lost.img" bs=4096 seek=9476 count=4 conv=notrunc 2> /dev/null
+is "a lost chunk tree and device tree" \
+    "$("$PROGRAM" repair -q -o what "$WORK/lost.img" 2> /dev/null)" ""
+
 # The last copy of the superblock has a flipped bit.
 cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/super.img"
 dd if=/dev/zero of="$WORK/super.img" bs=4096 seek=16384 count=1 conv=notrunc 2> /dev/null
