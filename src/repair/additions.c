@@ -525,6 +525,8 @@ struct bw_error *bw_repair_plan_additions(struct bw_repair *repair)
         const uint64_t start = finding->key.offset; /* of a chunk */
         if (devices.id && bw_repair_is_any(finding, of_devices))
             BW_TRY(plan_for_chunk(repair, finding, &devices, extent, extent));
+        else if (devices.id && bw_repair_is(finding, "device-extent-item"))
+            BW_TRY(plan_for_chunk(repair, finding, &devices, finding->key, finding->key));
         else if (groups->id && bw_repair_is(finding, "group-missing"))
             BW_TRY(plan_for_chunk(repair, finding, groups,
                                   (struct bw_key){start, BW_BLOCK_GROUP_ITEM, 0},

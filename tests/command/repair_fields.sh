@@ -93,6 +93,7 @@ repairs 'group-missing: item (38797312' block-group-tree 11 38797312 192 - delet
     11 22020096 192 - set 0 8 999424
 repairs 'missing: item (256 96 16)' subvolumes 5 256 96 16 set 0 8 259
 repairs 'differs: item (1 204 22020096)' plain 4 1 204 22020096 set 16 8 13631488
+repairs 'extent-item: item (1 204 22020096)' plain 4 1 204 22020096 set 0 8 5
 repairs 'they name the lost tree block 16384' plain super 80 8 16384
 repairs 'they name the lost tree block 16384' plain super 88 8 16384
 leaves plain 3 256 228 13631488 set 56 8 209715200
