@@ -93,7 +93,7 @@ struct search {
     uint32_t suspects[MOST_SUSPECTS]; /* slots */
     unsigned suspect_count;
     uint32_t first_bad;  /* the first slot whose key or place is wrong; the item count: none */
-    bool is_rest_bad;    /* the slots after it are wrong, too */
+    bool is_rest_bad;    /* the slots after it are wrong, too, and do not fill the leaf */
     uint32_t item_count; /* the block's, without a flip */
     unsigned found;      /* bits that make the block sound, except in the number of items */
     struct bw_flip flip;
@@ -357,6 +357,27 @@ static uint32_t first_bad_slot(const struct bw_node *node, uint32_t begin, uint3
     return count;
 }
 
+/* Whether the places of the items from `begin` on, in any order, fill the space up to the item
+ * before them. Then the leaf has these items: behind the last one are zeros, or old items. */
+static bool fill_space(const struct bw_node *node, uint32_t begin, uint32_t count)
+{
+    uint64_t end = node->nodesize - sizeof(struct bw_disk_header), sum = 0;
+    if (node->level)
+        return false;
+    if (begin)
+        end = bw_get32(bw_node_disk_item(node, begin - 1)->offset);
+    uint64_t lowest = end;
+    for (uint32_t slot = begin; slot < count; slot++) {
+        const struct bw_disk_item *item = bw_node_disk_item(node, slot);
+        const uint64_t offset = bw_get32(item->offset), size = bw_get32(item->size);
+        if (offset + size > end)
+            return false;
+        sum += size;
+        lowest = offset < lowest ? offset : lowest;
+    }
+    return sum == end - lowest;
+}
+
 static void add_suspect(struct search *search, uint32_t slot)
 {
     for (unsigned i = 0; i < search->suspect_count; i++)
@@ -389,6 +410,7 @@ static bool begin_search(struct search *search, struct bw_check *check,
     const uint32_t next = search->first_bad + 1;
     search->is_rest_bad = next >= search->item_count ||
                           first_bad_slot(&node, next, search->item_count) < search->item_count;
+    search->is_rest_bad &= !fill_space(&node, search->first_bad, search->item_count);
     return true;
 }
 

@@ -122,12 +122,16 @@ repairs 'name-hash: bit 0' plain 5 256 84 397168884 key 256 84 397168885
 repairs 'block-stale: bit 1 of byte 80' plain 5 257 1 0 block 80 8 5
 repairs 'block-foreign: bit 1 of byte 88' plain 5 257 1 0 block 88 8 7
 
-# Two neighbours in a leaf exchanged their keys, or keys and places: a bit would explain it, too.
+# Two items in a leaf exchanged their keys, or keys and places: a bit would explain it, too.
 leaves plain 5 395 96 63 key 1 1 1 and 5 395 96 64 key 395 96 63 and 5 1 1 1 key 395 96 64
 item='5 333 84 3261943164 block'
 # shellcheck disable=SC2086 # the words of a change
 leaves dup $item 1435 8 3497450005 and $item 1443 4 7910 and $item 1460 8 3274058209 and \
     $item 1468 4 7946
+item='5 397 1 0 block' # and two that are no neighbours
+# shellcheck disable=SC2086 # the words of a change
+leaves plain $item 1535 1 123 and $item 1543 8 206158433441 and $item 1585 1 121 and \
+    $item 1593 8 962072677633
 
 # Of a block group: nothing is computed from a wrong address or length.
 group='block-group-tree 11 38797312 192 -'
