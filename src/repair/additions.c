@@ -127,26 +127,22 @@ static struct bw_error *find_reference(struct bw_repair *repair, const struct bw
     return NULL;
 }
 
-/* Whether an item has an entry of the same name; and of the same target, if that matters. */
-static bool item_has_entry(const struct bw_item *item, const struct bw_dir_entry *wanted,
-                           bool any_target)
+/* Whether the items that were read have an entry of the same name; and of the same target, if that
+ * matters. */
+static bool has_entry(const struct bw_buffer *data, const struct bw_dir_entry *wanted,
+                      bool any_target)
 {
     struct bw_dir_entry entry;
-    struct bw_cursor cursor = bw_cursor_of(item);
+    const struct bw_item whole = {.data = (const void *)data->data, .size = (uint32_t)data->length};
+    if (!data->length)
+        return false;
+    struct bw_cursor cursor = bw_cursor_of(&whole);
     while (bw_dir_entry_next(&cursor, &entry))
         if (entry.name_length == wanted->name_length &&
             (any_target || bw_key_compare(&entry.location, &wanted->location) == 0) &&
             memcmp(entry.name, wanted->name, entry.name_length) == 0)
             return true;
     return false;
-}
-
-/* The same for items that were read. */
-static bool has_entry(const struct bw_buffer *data, const struct bw_dir_entry *wanted,
-                      bool any_target)
-{
-    const struct bw_item whole = {.data = (const void *)data->data, .size = (uint32_t)data->length};
-    return data->length && item_has_entry(&whole, wanted, any_target);
 }
 
 /* Whether the target of a DIR_INDEX has the reference for it: then this entry is as good as the
@@ -328,47 +324,56 @@ static struct bw_error *plan_inode_ref(struct bw_repair *repair, struct bw_repai
 }
 
 /* The indexes in the INODE_REF of an inode in a directory, from the DIR_INDEX of the same name. If
- * they differ, a name that is deleted stays in the listing. */
+ * they differ, a name that is deleted stays in the listing. With two DIR_INDEX, nothing says which
+ * is right. */
 static struct bw_error *plan_indexes(struct bw_repair *repair, struct bw_repair_finding *finding,
                                      const struct bw_tree *tree)
 {
     const struct bw_key key = finding->key;
     BW_AUTO_BUFFER struct bw_buffer refs = {0};
-    struct bw_inode_ref ref;
     bool found;
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        const struct bw_repair_finding *other = &repair->findings.items[i];
+        if (bw_repair_is(other, "entry-duplicate") && other->tree == finding->tree &&
+            other->inode == finding->inode)
+            return NULL;
+    }
     BW_TRY(read_item(repair, tree, key, &refs, &found));
     const struct bw_item whole = {key, (const void *)refs.data, (uint32_t)refs.length};
-    struct bw_cursor cursor = bw_cursor_of(&whole);
-    while (found && bw_inode_ref_next(&cursor, &key, &ref)) {
-        const struct bw_dir_entry wanted = {.location = {key.objectid, BW_INODE_ITEM, 0},
-                                            .name = ref.name,
-                                            .name_length = ref.name_length};
-        const uint32_t start = (uint32_t)(ref.name - sizeof(struct bw_disk_inode_ref) - whole.data);
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){key.offset, BW_DIR_INDEX, 0},
+                      (struct bw_key){key.offset, BW_DIR_INDEX, UINT64_MAX});
+    for (const struct bw_item *item; refs.length && (item = bw_fs_items_next(&items));) {
+        struct bw_dir_entry entry;
+        struct bw_inode_ref ref;
+        struct bw_cursor entries = bw_cursor_of(item), cursor = bw_cursor_of(&whole);
+        if (!bw_dir_entry_next(&entries, &entry) || entry.location.type != BW_INODE_ITEM ||
+            entry.location.objectid != key.objectid)
+            continue;
+        found = false;
+        while (!found && bw_inode_ref_next(&cursor, &key, &ref))
+            found = ref.name_length == entry.name_length &&
+                    memcmp(ref.name, entry.name, ref.name_length) == 0;
+        if (!found || ref.index == item->key.offset)
+            continue;
+        BW_AUTO_BUFFER struct bw_buffer same_hash = {0};
         const struct bw_key hash = {key.offset, BW_DIR_ITEM,
                                     bw_name_hash(ref.name, ref.name_length)};
-        BW_AUTO_BUFFER struct bw_buffer same_hash = {0};
-        bool has_item;
-        BW_TRY(read_item(repair, tree, hash, &same_hash, &has_item));
-        BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-        bw_fs_items_begin(&items, repair->fs, tree, (struct bw_key){key.offset, BW_DIR_INDEX, 0},
-                          (struct bw_key){key.offset, BW_DIR_INDEX, UINT64_MAX});
-        for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
-            if (!item_has_entry(item, &wanted, false) || !has_entry(&same_hash, &wanted, false) ||
-                item->key.offset == ref.index)
-                continue;
-            BW_AUTO_FREE char *why = bw_repair_text(
-                "inode %" PRIu64 " of tree %" PRIu64 ": %s: %" PRIu64 " must be %" PRIu64,
-                key.objectid, tree->id, finding->code->word, ref.index, item->key.offset);
-            BW_TRY(bw_repair_edit_item(
-                repair, finding, tree, &key,
-                start + (uint32_t)offsetof(struct bw_disk_inode_ref, index), 8, item->key.offset,
-                (struct bw_repair_edit){.what = "index of a name",
-                                        .why = why,
-                                        .proof = "both entries of the name in the directory"}));
-        }
-        BW_TRY(bw_fs_items_error(&items));
+        BW_TRY(read_item(repair, tree, hash, &same_hash, &found));
+        if (!has_entry(&same_hash, &entry, false))
+            continue;
+        const uint32_t start = (uint32_t)(ref.name - sizeof(struct bw_disk_inode_ref) - whole.data);
+        BW_AUTO_FREE char *why = bw_repair_text(
+            "inode %" PRIu64 " of tree %" PRIu64 ": %s: %" PRIu64 " must be %" PRIu64, key.objectid,
+            tree->id, finding->code->word, ref.index, item->key.offset);
+        BW_TRY(bw_repair_edit_item(
+            repair, finding, tree, &key,
+            start + (uint32_t)offsetof(struct bw_disk_inode_ref, index), 8, item->key.offset,
+            (struct bw_repair_edit){.what = "index of a name",
+                                    .why = why,
+                                    .proof = "both entries of the name in the directory"}));
     }
-    return NULL;
+    return bw_fs_items_error(&items);
 }
 
 /* Subvolumes, devices and block groups. */

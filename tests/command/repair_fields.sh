@@ -106,6 +106,8 @@ item='5 264 12 258 set'
 leaves plain $item 0 8 2 and $item 11 1 49 and 5 258 84 1602475628 delete and 5 258 96 3 delete \
     and 5 258 96 2 set 0 8 264 and 5 258 1 0 add 16 8 -12
 leaves plain 5 264 12 258 set 11 1 122
+# One name has two DIR_INDEX, and the index of another one is wrong.
+leaves plain 5 396 96 4 set 221 1 49 and 5 397 12 396 set 1010 8 777
 leaves plain 5 256 84 397168884 set 0 8 403
 
 # A link to a subvolume without an entry is no proof; nor an old root if the generation is wrong.
