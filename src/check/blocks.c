@@ -63,30 +63,28 @@ void bw_visited_destroy(struct bw_visited *visited)
     free(visited);
 }
 
-static struct shared_block shared_block(const struct bw_block_pointer *pointer,
-                                        const struct bw_inode_sums *sums)
+/* 0: the first key is unknown. */
+static size_t hash_of_first_key(const struct bw_block_pointer *pointer)
 {
-    const struct bw_tree_block_expectation *expectation = &pointer->expectation;
-    const struct bw_key *key = &expectation->first_key;
-    struct shared_block result = {.sums = *sums, .generation = expectation->generation};
-    if (expectation->has_first_key) {
-        const size_t end = bw_key_hash(key->offset, key->type * 2U + 1);
-        result.first_key = bw_key_hash(key->objectid, end | 1) | 1;
-    }
-    return result;
+    const struct bw_key *key = &pointer->expectation.first_key;
+    if (!pointer->expectation.has_first_key)
+        return 0;
+    const uint64_t end = bw_key_hash(key->offset ^ (uint64_t)key->type << 56, 1);
+    return bw_key_hash(key->objectid ^ end << 32, 1) | 1;
 }
 
-static bool is_same(const struct shared_block *a, const struct shared_block *b)
+/* Whether a pointer to a known block expects the same as its first one. */
+static bool is_same(const struct shared_block *known, const struct bw_block_pointer *pointer)
 {
-    return a->generation == b->generation &&
-           (a->first_key == b->first_key || !a->first_key || !b->first_key);
+    const size_t first_key = hash_of_first_key(pointer);
+    return known->generation == pointer->expectation.generation &&
+           (known->first_key == first_key || !known->first_key || !first_key);
 }
 
 enum bw_visit bw_visit(struct bw_check *check, const struct bw_block_pointer *pointer,
                        struct bw_inode_sums *sums)
 {
     struct bw_visited *visited = check->visited;
-    const struct shared_block wanted = shared_block(pointer, sums);
     enum bw_visit result = BW_VISIT_FIRST;
     bool added;
     pthread_mutex_lock(&visited->lock);
@@ -98,7 +96,7 @@ enum bw_visit bw_visit(struct bw_check *check, const struct bw_block_pointer *po
         const struct shared_block *known =
             number == UINT32_MAX ? NULL : &visited->shared.items[number];
         result = known ? BW_VISIT_SHARED : BW_VISIT_CROSSED;
-        if (known && !is_same(known, &wanted))
+        if (known && !is_same(known, pointer))
             result = BW_VISIT_FIRST; /* one of the parents is wrong */
         else if (known)
             *sums = known->sums;
@@ -126,9 +124,10 @@ void bw_visited_keep(struct bw_check *check, const struct bw_block_pointer *poin
     struct bw_visited *visited = check->visited;
     pthread_mutex_lock(&visited->lock);
     const size_t number = visited->shared.count;
+    const struct shared_block block = {*sums, pointer->expectation.generation,
+                                       hash_of_first_key(pointer)};
     if ((!is_lost || !bw_key_map_has(&visited->numbers, pointer->bytenr)) &&
-        (shared_blocks_push(&visited->shared, shared_block(pointer, sums)) ||
-         number >= UINT32_MAX ||
+        (shared_blocks_push(&visited->shared, block) || number >= UINT32_MAX ||
          bw_key_map_put(&visited->numbers, pointer->bytenr, (uint32_t)number)))
         check->no_memory = true;
     pthread_mutex_unlock(&visited->lock);

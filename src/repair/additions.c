@@ -241,8 +241,8 @@ static struct bw_error *plan_dir_index(struct bw_repair *repair, struct bw_repai
     return bw_fs_items_error(&items);
 }
 
-/* Whether each name in an INODE_REF has its DIR_INDEX. Otherwise one of them may be what is left of
- * the name that lacks a reference. */
+/* Whether each name in an INODE_REF has its DIR_INDEX. Otherwise one of them may be the rest of the
+ * name that lacks a reference. */
 static struct bw_error *has_all_entries(struct bw_repair *repair, const struct bw_tree *tree,
                                         struct bw_key key, const struct bw_buffer *data, bool *all)
 {
@@ -324,8 +324,8 @@ static struct bw_error *plan_inode_ref(struct bw_repair *repair, struct bw_repai
 }
 
 /* The indexes in the INODE_REF of an inode in a directory, from the DIR_INDEX of the same name. If
- * they differ, a name that is deleted stays in the listing. With two DIR_INDEX, nothing says which
- * is right. */
+ * they differ, a name that is deleted stays in the listing. With two DIR_INDEX, any of them can be
+ * right. */
 static struct bw_error *plan_indexes(struct bw_repair *repair, struct bw_repair_finding *finding,
                                      const struct bw_tree *tree)
 {

@@ -95,7 +95,8 @@ done
 node=$("$PROGRAM" dump --tree 257 "$fixtures/changes/dev1.img" |
     sed -n 's/^node \([0-9]*\) level.*/\1/p')
 mapfile -t places < <("$PROGRAM" map -o offset "$fixtures/changes/dev1.img" "$node")
-for place in 'block-stale 192 6' 'block-keys 168 4'; do # the generation, and the first key
+# The generation, and the object and the type of the first key, once with an offset of 0.
+for place in 'block-stale 192 6' 'block-keys 168 4' 'block-keys 208 1'; do
     read -r code byte bit <<< "$place"
     cp "$fixtures/changes/dev1.img" "$WORK/shared.img"
     python3 "$ROOT/tests/support/change_item.py" "$WORK/shared.img" flip "$byte" "$bit" \
