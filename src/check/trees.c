@@ -204,6 +204,8 @@ static bool read_node(struct walk *walk, struct worker *worker,
     if (!is_new(walk, pointer, sums))
         return false;
     bw_check_blocks(walk->check, &worker->copies, &walk->tree->tree, &block, 1);
+    if (!block.good)
+        keep_shared_sums(walk, pointer, sums, true);
     return block.good;
 }
 

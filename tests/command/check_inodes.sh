@@ -112,6 +112,17 @@ python3 "$ROOT/tests/support/change_item.py" "$WORK/name.img" 1 5 156 256 set 18
 expect "a wrong name of a subvolume" 1 'a subvolume looks empty.*--subvol' walk "$WORK/name.img"
 expect "--subvol reads it" 0 - walk --subvol 256 "$WORK/name.img"
 
+# A lost node that two trees may share is found in both, and may be shared.
+cp "$fixtures/changes/dev1.img" "$WORK/shared.img"
+for change in '1 257 132 7 set 176 8 5300224 and 2 5300224 169 1 set 0 8 2' 'flip 80 4 5300224'; do
+    # shellcheck disable=SC2086 # the words of a change
+    python3 "$ROOT/tests/support/change_item.py" "$WORK/shared.img" $change > "$WORK/log" ||
+        fail "$change: $(< "$WORK/log")"
+done
+expect "a lost node that is shared" 4 - check -q "$WORK/shared.img"
+is "only the node is wrong" "$(grep -o '^error block-[a-z]* [0-9]*' "$WORK/out")" \
+    'error block-stale 256'
+
 # An extent item of petabytes: what it covers outside of chunks takes no time.
 cp "$fixtures/changes/dev1.img" "$WORK/long.img"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/long.img" 2 13631488 168 45056 \
