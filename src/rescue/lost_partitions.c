@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Partitions of a disk whose partition table is lost. They begin at multiples of 1 MiB, or of old
- * disks at sector 63, so a superblock of btrfs or a header of LUKS is searched for only there.
- * bw_fs_options.offset then opens each of them. A superblock counts only if its checksum and its
- * own position within the file system are correct.
+ * disks at sector 63, and the only volume of an image may begin after a header of some sectors. So
+ * a superblock of btrfs or a header of LUKS is searched for only there. bw_fs_options.offset then
+ * opens each of them. A superblock counts only if its checksum and its own position within the file
+ * system are correct.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 #include "ondisk/superblock.h"
 #include "rescue/rescue.h"
 
-enum { STEP = 1 << 20, OLD_FIRST = 63 * 512, LISTED = 8 };
+enum { STEP = 1 << 20, SECTOR = 512, LISTED = 8 };
 
 struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_set *set)
 {
@@ -29,8 +30,8 @@ struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_se
         const uint64_t size = bw_xlator_size(image->storage);
         if (image->partition || image->disk || image->is_stream || image->has_failed)
             continue;
-        for (uint64_t offset = OLD_FIRST; offset < size && count < LISTED;
-             offset = offset / STEP * STEP + STEP) {
+        for (uint64_t offset = SECTOR; offset < size && count < LISTED;
+             offset += offset < STEP ? SECTOR : STEP) {
             uint8_t block[BW_SUPERBLOCK_SIZE];
             const uint64_t place = bw_superblock_offset(0);
             struct bw_superblock super;

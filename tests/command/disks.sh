@@ -147,6 +147,12 @@ dd if=named of=wiped.img bs=1M seek=1 conv=notrunc,sparse status=none
 expect "a label with backquotes" 2 "a btrfs .'-'-, ac7938d4-.* with --image-offset 1M, " \
     --scan wiped.img
 
+# A file system after a header of one sector.
+truncate -s 512 header
+cat header named > shifted.img
+expect "a header of a sector" 2 '1 volume; open a btrfs .* with --image-offset 512$' \
+    --scan shifted.img
+
 # Partitions whose superblocks are lost: a search reads one that was selected, or the only one with
 # unknown contents.
 disk lost.img two 1 "$plain" 130 "$images/subvolumes/dev1.img"
