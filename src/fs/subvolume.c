@@ -19,6 +19,9 @@
 /* The kernel creates one per processor. */
 enum { MAX_CHECKSUM_TREES = 1024 };
 
+/* How many root items may be before one that belongs in front of them; a leaf has fewer. */
+enum { MOST_MISPLACED = 256 };
+
 void bw_subvolumes_free(struct bw_subvolume_table *table)
 {
     free(table->items);
@@ -114,6 +117,28 @@ static uint64_t hash_of_reference(const struct bw_item *item, uint64_t child, ui
            bw_hash_path((const char *)item->data, item->size);
 }
 
+/* Adds a subvolume. Of root items that are out of order, one has a wrong key, which must not cost
+ * the others. If two have the same key, the right one is where it belongs. */
+static struct bw_error *add_subvolume(struct bw_subvolume_table *table,
+                                      const struct bw_subvolume *subvolume)
+{
+    const uint64_t id = subvolume->tree.id, before = table->last_id;
+    const size_t at = BW_FIRST_INDEX(i, table->count, table->items[i].tree.id >= id);
+    const bool is_second = at < table->count && table->items[at].tree.id == id;
+    table->last_id = id;
+    if (is_second && before < id)
+        table->items[at] = *subvolume;
+    else if (!is_second && table->count - at <= MOST_MISPLACED)
+        BW_TRY(bw_subvolume_table_insert(table, at, *subvolume));
+    if (before < id && !is_second)
+        return NULL;
+    return bw_error_advise(bw_error_create(BW_ERROR_CORRUPT,
+                                           "root tree: the root item of tree %" PRIu64
+                                           " is a second one, or comes after that of tree %" PRIu64,
+                                           id, before),
+                           "'repair' finds flipped bits in keys");
+}
+
 static struct bw_error *add_item(void *context, const struct bw_item *item)
 {
     struct bw_fs *fs = context;
@@ -146,16 +171,13 @@ static struct bw_error *add_item(void *context, const struct bw_item *item)
         /* Leaves are read in the order of keys, so any other order is damage. */
         struct bw_root_item root;
         BW_TRY(bw_root_item_decode(item, &root));
-        if (table->count && table->items[table->count - 1].tree.id >= id)
-            return bw_error_create(BW_ERROR_CORRUPT,
-                                   "root tree: second or misplaced root item of tree %" PRIu64, id);
         const struct bw_subvolume subvolume = {
             .tree = {id, root.root, root.last_snapshot},
             .bytes = root.bytes,
             .deleted = root.references == 0 || (root.flags & BW_ROOT_DEAD),
             .is_snapshot = root.is_snapshot,
         };
-        return bw_subvolume_table_push(table, subvolume);
+        return add_subvolume(table, &subvolume);
     }
     switch (id) {
     case BW_EXTENT_TREE:

@@ -32,6 +32,7 @@ struct bw_subvolume_table {
     struct bw_subvolume *items; /**< ascending by tree.id */
     size_t count, capacity;
     struct bw_buffer names;
+    uint64_t last_id;    /**< of the last root item that was read */
     uint64_t references; /**< sum of hashes: 0 if all ROOT_REFs have an equal ROOT_BACKREF */
     uint64_t default_id; /**< the default subvolume; 5 unless the user has set another one */
     /** `btrfs-image -s` changes the names of entries, but not those in the root tree. */
