@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bitmaps on disk: the lowest bit of the first byte comes first. */
+/* Bitmaps on disk: the lowest bit of the first byte comes first. And how many bits differ. */
 #ifndef BW_BASE_BITS_H
 #define BW_BASE_BITS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** The next range of set bits from `*bit` on, which moves to its end: from `*first` to before
@@ -16,6 +17,15 @@ static inline bool bw_bits_next(const uint8_t *bytes, uint64_t bits, uint32_t *b
     while (*bit < bits && bytes[*bit / 8] >> *bit % 8 & 1)
         ++*bit;
     return *first < *bit;
+}
+
+/** How many bits of two arrays differ. */
+static inline unsigned bw_bits_different(const uint8_t *a, const uint8_t *b, size_t size)
+{
+    unsigned bits = 0;
+    for (size_t i = 0; i < size; i++)
+        bits += (unsigned)__builtin_popcount(a[i] ^ b[i]);
+    return bits;
 }
 
 #endif

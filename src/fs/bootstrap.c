@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <uuid/uuid.h>
 
+#include "base/bits.h"
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "ondisk/chunk.h"
@@ -37,12 +38,32 @@ struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk
     return NULL;
 }
 
+void bw_chunk_correct_uuids(struct bw_fs *fs, struct bw_chunk_info *info)
+{
+    for (size_t i = 0; i < info->stripe_count * fs->image_count; i++) {
+        struct bw_stripe_info *stripe =
+            (struct bw_stripe_info *)(uintptr_t)&info->stripes[i / fs->image_count];
+        const struct bw_image *image = &fs->images[i % fs->image_count];
+        const struct bw_device_identity *device = &image->superblock.device;
+        if (image->role == BW_IMAGE_UNUSED || device->devid != stripe->devid ||
+            bw_bits_different(device->uuid, stripe->device_uuid, BW_UUID_SIZE) != 1)
+            continue;
+        memcpy(stripe->device_uuid, device->uuid, BW_UUID_SIZE);
+        bw_fs_report_once(fs, BW_WARNING,
+                          bw_error_create(BW_ERROR_CORRUPT,
+                                          "chunk %" PRIu64 ": the uuid of device %" PRIu64
+                                          " has a flipped bit, in the chunk or in the superblock",
+                                          info->logical, device->devid));
+    }
+}
+
 /* Sends a chunk to the layers. In a metadump, everything is at its logical address on one device.
  */
-static struct bw_error *add_chunk(const struct bw_fs *fs, const struct bw_chunk *chunk)
+static struct bw_error *add_chunk(struct bw_fs *fs, const struct bw_chunk *chunk)
 {
     struct bw_chunk_info info;
     BW_TRY(bw_chunk_describe(chunk, &info));
+    bw_chunk_correct_uuids(fs, &info);
     BW_AUTO_FREE struct bw_stripe_info *stripes = (struct bw_stripe_info *)(uintptr_t)info.stripes;
     if (fs->is_dump) {
         const struct bw_device_identity *device = &fs->superblock.device;

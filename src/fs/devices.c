@@ -258,7 +258,8 @@ struct bw_error *bw_fs_chunks(struct bw_fs *fs, struct bw_chunk_list *chunks)
         error = bw_chunk_infos_reserve(&infos, 1);
         if (!error)
             error = bw_chunk_describe(&chunk, &infos.items[infos.count]);
-        infos.count += !error;
+        if (!error)
+            bw_chunk_correct_uuids(fs, &infos.items[infos.count++]);
     }
     if (!error)
         error = bw_fs_items_error(&items);
