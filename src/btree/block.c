@@ -72,13 +72,16 @@ struct bw_request bw_block_request(const struct bw_tree_reader *reader,
 }
 
 /* features/verify has checked this, but a graph may lack that layer. For a leaf, three comparisons
- * are enough; internal nodes are few. */
+ * are enough; internal nodes are few. That layer may have accepted another generation. */
 static struct bw_error *check_block(const struct bw_request *request)
 {
     const struct bw_tree_block_expectation *expectation = request->expectation;
+    const struct bw_disk_header *header = request->buffer;
     if (expectation->level) {
+        struct bw_tree_block_expectation wanted = *expectation;
+        wanted.generation = bw_get64(header->generation);
         struct bw_error *error =
-            bw_node_check(request->buffer, request->length, request->address, expectation);
+            bw_node_check(request->buffer, request->length, request->address, &wanted);
         if (error)
             error = bw_error_prefix(error, "tree block %" PRIu64 " of %s", request->address,
                                     bw_tree_title(expectation->owner).text);
@@ -87,7 +90,6 @@ static struct bw_error *check_block(const struct bw_request *request)
     const struct bw_node leaf = bw_node_view(request->buffer, request->length);
     const uint32_t room = (request->length - (uint32_t)sizeof(struct bw_disk_header)) /
                           (uint32_t)sizeof(struct bw_disk_item);
-    const struct bw_disk_header *header = request->buffer;
     if (bw_get64(header->bytenr) == request->address && leaf.level == 0 && leaf.item_count <= room)
         return NULL;
     return bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 ": wrong block returned",

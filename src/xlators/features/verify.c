@@ -16,10 +16,11 @@
  * If no copy of a tree block is good, their sectors are joined (joint.h): each copy may have lost
  * other ones.
  *
- * If no copy of a sector is good, there are three last resorts, two of which are options. Perhaps
+ * If no copy of a sector is good, there are four last resorts, two of which are options. Perhaps
  * only one bit of a copy is flipped; CRC-32C names it (ondisk/bit_flip.h). The corrected sector is
  * verified like any other. Perhaps the last keys of a leaf with the right checksum are beyond those
- * that the parent allows: like the kernel, readers get the other items. Or the checksum is ignored,
+ * that the parent allows: like the kernel, readers get the other items. Or the parent names a
+ * generation that no block can have yet, and all else is right. Or the checksum is ignored,
  * and the first copy that can be read is accepted. In each case, a tree block must pass all other
  * checks, and the items of a leaf must have no gaps between them. A corrected leaf must also have
  * no item with a serious fault (ondisk/item_rules.h): what else is wrong with the block shows
@@ -38,6 +39,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/bits.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/compare.h"
@@ -493,7 +495,7 @@ static void report_repair(const struct repair *repair)
 }
 
 /* Reports that a sector without a good mirror was accepted: the flipped bit was corrected, or
- * without `flip` its checksum or the range of its keys was ignored. */
+ * without `flip` its checksum, the range of its keys or its generation was ignored. */
 static void report_accepted(const struct repair *repair, const struct bw_request *part,
                             const struct attempt *attempt, bool has_wrong_keys,
                             const struct bw_bit_flip *flip)
@@ -694,9 +696,7 @@ static bool header_is_near(const struct verify *verify, const struct bw_request 
     const struct bw_disk_header *header = request->buffer;
     unsigned fsid = UINT_MAX;
     for (size_t i = 0; i < verify->fsid_count; i++) {
-        unsigned bits = 0;
-        for (size_t k = 0; k < BW_UUID_SIZE; k++)
-            bits += (unsigned)__builtin_popcount(header->fsid[k] ^ verify->fsids[i][k]);
+        const unsigned bits = bw_bits_different(header->fsid, verify->fsids[i], BW_UUID_SIZE);
         fsid = bits < fsid ? bits : fsid;
     }
     const uint64_t bytenr = bw_get64(header->bytenr) ^ request->address;
@@ -781,20 +781,33 @@ static bool find_flip(struct verify *verify, struct bw_request *part, struct bw_
     return found;
 }
 
-/* Whether nothing is wrong with a leaf but its last keys, which are beyond those that its parent
- * allows. */
-static bool only_range_is_wrong(const struct verify *verify, const struct bw_request *request)
+/* Whether the parent names a generation that no block can have yet; a log is written one ahead. */
+static bool is_of_future(const struct verify *verify, const struct bw_request *request)
 {
-    const uint8_t *block = request->buffer;
-    return is_plausible(verify, request, false) && !bw_node_view(block, request->length).level &&
-           bw_checksum_accepts_block(verify->checksum, verify->other_checksums, block,
+    return request->expectation->generation > verify->rules.generation + 1;
+}
+
+/* Whether nothing is wrong with a tree block but what its parent says about it: the last keys of a
+ * leaf are beyond those that it allows, or its generation is an impossible one. */
+static bool only_parent_is_wrong(const struct verify *verify, const struct bw_request *request)
+{
+    const struct bw_disk_header *header = request->buffer;
+    struct bw_tree_block_expectation wanted = *request->expectation;
+    struct bw_request own = *request;
+    own.expectation = &wanted;
+    if (request->length < sizeof *header || (header->level && !is_of_future(verify, request)))
+        return false;
+    if (is_of_future(verify, request))
+        wanted.generation = bw_min(bw_get64(header->generation), verify->rules.generation);
+    return is_plausible(verify, &own, false) &&
+           bw_checksum_accepts_block(verify->checksum, verify->other_checksums, request->buffer,
                                      request->length);
 }
 
 /* Accepts a sector that is bad in all copies, if one of them permits one of the last resorts. */
 static void accept_sector(struct repair *repair, uint32_t sector, unsigned copies)
 {
-    enum { CORRECT, ANY_RANGE, IGNORE, RESORTS };
+    enum { CORRECT, OTHER_PARENT, IGNORE, RESORTS };
     struct verify *verify = bw_xlator_private(repair->xlator);
     struct bw_request *request = repair->request;
     const bool is_block = request->kind == BW_REQUEST_TREE_BLOCK;
@@ -821,9 +834,9 @@ static void accept_sector(struct repair *repair, uint32_t sector, unsigned copie
             if (bad)
                 continue;
         }
-        if (resort == ANY_RANGE && !only_range_is_wrong(verify, &part))
+        if (resort == OTHER_PARENT && !only_parent_is_wrong(verify, &part))
             continue;
-        if (resort != ANY_RANGE && is_block && !is_plausible(verify, &part, resort == CORRECT))
+        if (resort != OTHER_PARENT && is_block && !is_plausible(verify, &part, resort == CORRECT))
             continue;
 
         repair->bad[sector] = false;
@@ -832,7 +845,8 @@ static void accept_sector(struct repair *repair, uint32_t sector, unsigned copie
         request->unverified |= resort == IGNORE;
         if (is_block && resort == IGNORE)
             verify->has_unverified = true;
-        report_accepted(repair, &part, attempt, resort == ANY_RANGE,
+        report_accepted(repair, &part, attempt,
+                        resort == OTHER_PARENT && !is_of_future(verify, &part),
                         resort == CORRECT ? &flip : NULL);
         return;
     }
@@ -997,7 +1011,7 @@ const struct bw_xlator_class bw_features_verify_class = {
         "long this layer may try one bit after the other. With ignore-checksums, a tree block that "
         "passes all other checks is accepted, and so are data. A leaf whose last keys alone are "
         "wrong, since they are beyond those that belong in it, is always accepted: a message says "
-        "so.\n\n"
+        "so. So is a block if its parent names a generation that no block can have yet.\n\n"
         "To test detection, insert a layer that corrupts reads below this one. To bypass "
         "detection, insert it above:\n\n"
         "    btrfs-walk --insert debug/error-gen@chunk-map disk.img\n",
