@@ -123,9 +123,13 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
     if (edit->length)
         memcpy(bytes, edit->bytes, edit->length);
     const size_t number = repair->changes.count;
+    enum bw_repair_class class_number = BW_REPAIR_DERIVED;
+    if (edit->is_unproved)
+        class_number = BW_REPAIR_RESEALED;
+    else if (edit->is_to_be_chosen)
+        class_number = BW_REPAIR_LOSS;
     BW_TRY(bw_repair_add(
-        repair, (struct bw_repair_change){.class_number = edit->is_unproved ? BW_REPAIR_RESEALED
-                                                                            : BW_REPAIR_DERIVED,
+        repair, (struct bw_repair_change){.class_number = class_number,
                                           .logical = edit->block,
                                           .devid = BW_ABSENT,
                                           .offset = BW_ABSENT,

@@ -244,9 +244,15 @@ static struct bw_error *plan_leaf(struct caches *caches, struct bw_repair_findin
                                   uint64_t bytenr, bool is_lost, bw_superblock_edit *edit,
                                   const char *proof)
 {
+    const struct bw_fs *fs = caches->repair->fs;
     const char *loss = NULL;
-    if (caches->tree->id == BW_DEVICE_TREE && !caches->first.objectid)
+    bool has_target = false;
+    if (caches->tree->id == BW_DEVICE_TREE && !caches->first.objectid) {
         loss = "counters of errors of the devices, and the state of an unfinished replacement";
+        for (size_t i = 0; i < fs->image_count; i++)
+            has_target |=
+                fs->images[i].role != BW_IMAGE_UNUSED && !fs->images[i].superblock.device.devid;
+    }
     const char *what = "leaf of the free space tree";
     if (caches->tree->id == BW_UUID_TREE)
         what = "leaf of the uuid tree";
@@ -261,6 +267,7 @@ static struct bw_error *plan_leaf(struct caches *caches, struct bw_repair_findin
         (struct bw_repair_edit){
             .what = what,
             .loss = loss,
+            .is_to_be_chosen = has_target, /* Linux mounts no target without this state */
             .reveals = caches->tree->id != BW_FREE_SPACE_TREE && caches->tree->id != BW_UUID_TREE,
             .why = is_lost ? "no copy of it is good" : "it differs from the extent tree",
             .proof = proof,

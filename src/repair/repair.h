@@ -320,6 +320,7 @@ struct bw_repair_edit {
     const char *why, *proof, *loss; /**< copied; `loss` may be NULL */
     unsigned group;                 /**< as bw_repair_change.group */
     bool is_unproved;               /**< class BW_REPAIR_RESEALED */
+    bool is_to_be_chosen;           /**< class BW_REPAIR_LOSS */
     bool is_made;                   /**< the block is lost: the bytes are all but its checksum */
     bool reveals;                   /**< as bw_repair_change.reveals */
     bw_superblock_edit *edit;       /**< fields of superblocks that change with it; or NULL */
@@ -332,9 +333,9 @@ struct bw_error *bw_repair_find_pointer(const struct bw_tree_reader *reader,
                                         const struct bw_key *key, struct bw_block_pointer *pointer,
                                         bool *found);
 
-/** Plans a change of bytes in a tree block, class BW_REPAIR_DERIVED, unless it is planned already;
- * the finding is what it is about. Does nothing if no mirror of the block has a correct checksum,
- * or another change is about the same bytes. (block_edits.c) */
+/** Plans a change of bytes in a tree block, unless it is planned already; the finding is what it
+ * is about. The class is BW_REPAIR_DERIVED, if no other is set. Does nothing if no mirror of the
+ * block has a correct checksum, or another change is about the same bytes. (block_edits.c) */
 struct bw_error *bw_repair_edit_block(struct bw_repair *repair, struct bw_repair_finding *finding,
                                       struct bw_repair_edit edit);
 

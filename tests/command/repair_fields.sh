@@ -257,6 +257,12 @@ is "a lost device tree: the plan says what is lost" \
     "$("$PROGRAM" repair -q -o loss "$WORK/lost.img" 2> /dev/null)" \
     "counters of errors of the devices, and the state of an unfinished replacement"
 status "a lost device tree" 0 "$WORK/lost.img"
+# Linux mounts no target of a replacement without the item of this tree.
+cp --sparse=always "$WORK/lost.img" "$WORK/target.img"
+holds "the target of a replacement" change "$WORK/target.img" super 201 8 0
+images=("$WORK/lost.img" "$WORK/target.img")
+is "a lost device tree and a target: nothing is chosen" \
+    "$("$PROGRAM" repair -q -o class_name,chosen "${images[@]}" 2> /dev/null)" $'loss\t0'
 
 # The lost root of the chunk tree, unless a chunk or a device extent may be missing.
 cp --sparse=always "$fixtures/lost-tree-chunk/dev1.img" "$WORK/lost.img"
