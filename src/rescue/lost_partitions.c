@@ -7,6 +7,7 @@
  * system are correct.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <uuid/uuid.h>
 
@@ -20,6 +21,20 @@
 
 enum { STEP = 1 << 20, SECTOR = 512, LISTED = 8 };
 
+/* The part of an image that is searched sector by sector, up to the end of the last superblock. It
+ * is read at once, because it may be on a server. */
+enum { HEAD = STEP + (64 << 10) + BW_SUPERBLOCK_SIZE };
+
+/* Reads from an image. `head`: its first bytes; NULL: not read. */
+static bool read_place(const struct bw_image *image, const uint8_t *head, uint64_t offset,
+                       void *buffer, uint32_t length)
+{
+    if (!head || offset + length > HEAD)
+        return bw_try_read_raw(NULL, image->storage, offset, buffer, length);
+    memcpy(buffer, head + offset, length);
+    return true;
+}
+
 struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_set *set)
 {
     static const char luks[] = "LUKS\xba\xbe";
@@ -30,6 +45,10 @@ struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_se
         const uint64_t size = bw_xlator_size(image->storage);
         if (image->partition || image->disk || image->is_stream || image->has_failed)
             continue;
+        BW_AUTO_FREE uint8_t *bytes = malloc(HEAD);
+        const uint8_t *head = NULL;
+        if (bytes && size >= HEAD && bw_try_read_raw(NULL, image->storage, 0, bytes, HEAD))
+            head = bytes;
         for (uint64_t offset = SECTOR; offset < size && count < LISTED;
              offset += offset < STEP ? SECTOR : STEP) {
             uint8_t block[BW_SUPERBLOCK_SIZE];
@@ -38,10 +57,9 @@ struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_se
             bool is_encrypted = false, is_btrfs = false;
             if (fs->searched && offset / STEP % 1024 == 0)
                 fs->searched(fs->searched_context, offset, size);
-            if (bw_try_read_raw(NULL, image->storage, offset, block, sizeof luks - 1))
+            if (read_place(image, head, offset, block, sizeof luks - 1))
                 is_encrypted = memcmp(block, luks, sizeof luks - 1) == 0;
-            if (!is_encrypted &&
-                bw_try_read_raw(NULL, image->storage, offset + place, block, sizeof block)) {
+            if (!is_encrypted && read_place(image, head, offset + place, block, sizeof block)) {
                 BW_AUTO_ERROR struct bw_error *bad = bw_superblock_decode(block, place, &super);
                 is_btrfs = !bad;
             }
