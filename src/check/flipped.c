@@ -624,6 +624,38 @@ static bool key_of_sibling(const struct search *search, const struct bw_block_po
     return true;
 }
 
+/* Whether the flipped bit of a node explains more than the order of its keys: the pointer that it
+ * changes gets the first key of its block; or, in the item count, no two keys were exchanged. */
+static bool confirm_in_node(struct search *search)
+{
+    const struct bw_node node = bw_node_view(search->block, search->nodesize);
+    const uint32_t header = sizeof(struct bw_disk_header);
+    struct bw_disk_key_pointer *pointers = (void *)(search->block + header);
+    if (!node.level)
+        return true;
+    if (search->flip.byte >= header) {
+        const uint32_t slot = (search->flip.byte - header) / (uint32_t)sizeof *pointers;
+        uint8_t *byte = search->block + search->flip.byte;
+        struct bw_key first;
+        *byte ^= (uint8_t)(1u << search->flip.bit);
+        const bool is_known = key_of_sibling(search, search->pointer, &node, slot, false, &first);
+        const struct bw_key key = bw_node_key(&node, slot);
+        *byte ^= (uint8_t)(1u << search->flip.bit);
+        return !is_known || bw_key_compare(&key, &first) == 0;
+    }
+    const uint32_t bad = search->first_bad;
+    bool is_sound = false;
+    for (uint32_t slot = bad; bad && slot < search->item_count && !is_sound; slot++) {
+        const struct bw_disk_key first = pointers[bad - 1].key, second = pointers[slot].key;
+        pointers[bad - 1].key = second;
+        pointers[slot].key = first;
+        is_sound = is_block_sound(search);
+        pointers[bad - 1].key = first;
+        pointers[slot].key = second;
+    }
+    return !is_sound;
+}
+
 /* A member of the pointer: in the parent's node, or in the root item. */
 static void flip_in_pointer(const struct search *search, uint32_t in_node, uint32_t in_root,
                             unsigned width, uint64_t have, uint64_t want, struct bw_flip *flip)
@@ -815,6 +847,8 @@ void bw_flip_find_in_block(struct bw_check *check, const struct bw_tree *tree,
     if (search.first_bad && search.first_bad < search.item_count)
         add_suspect(&search, search.first_bad - 1);
     try_all(&search);
+    if (search.flip.found && !confirm_in_node(&search))
+        search.flip = (struct bw_flip){0};
     search.tree = tree;
     decide(&search, flip);
     free(search.block);

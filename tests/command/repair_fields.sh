@@ -135,6 +135,11 @@ item='5 397 1 0 block' # and two that are no neighbours
 leaves plain $item 1535 1 123 and $item 1543 8 206158433441 and $item 1585 1 121 and \
     $item 1593 8 962072677633
 
+damages changes flip 101 1 5300224 # keys of a node
+change "$WORK/image" flip 200 1 5300224
+is "two exchanged keys of a node" \
+    "$("$PROGRAM" repair -q -o class_name "$WORK/image" 2> /dev/null | sort -u)" "rolled-back"
+
 # Of a block group: nothing is computed from a wrong address or length.
 group='block-group-tree 11 38797312 192 -'
 # shellcheck disable=SC2086 # the words of a change
