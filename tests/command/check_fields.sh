@@ -185,7 +185,7 @@ finds 4 root-leaked deletion-begun 1 -5 48 - delete
 holds "a leaked root is an error" out_has '^error root-leaked '
 finds 4 root-orphan,root-leaked deletion-begun 1 -5 48 - key -5 48 999
 finds 4 root-item subvolumes 1 260 132 7 key 260 132 8
-finds 4 inode-cache,block-keys,memory-suspected,orphan-item orphans 5 -5 48 282 key -12 48 282
+finds 4 inode-cache,block-keys,orphan-item orphans 5 -5 48 282 key -12 48 282
 holds "an inode cache is a warning" out_has '^warning inode-cache '
 
 # A received subvolume whose data were written later is not changed; one with a younger time is.
