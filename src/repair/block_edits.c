@@ -328,24 +328,25 @@ void bw_repair_put_item(uint8_t *block, uint32_t size, const struct bw_key *key,
     struct bw_disk_header *header = (void *)block;
     struct bw_disk_item *items = (void *)(block + sizeof *header);
     const uint32_t room = size - (uint32_t)sizeof *header;
-    uint32_t count = bw_get32(header->item_count), slot = 0, old = 0;
+    uint32_t count = bw_get32(header->item_count), slot = 0;
+    uint64_t old = 0;
     if (header->level || count >= room / sizeof *items)
         return;
     for (; slot < count; slot++) {
         const struct bw_key other = bw_key_decode(&items[slot].key);
         const int order = bw_key_compare(&other, key);
         if (order == 0)
-            old = bw_get32(items[slot].size) + (uint32_t)sizeof *items;
+            old = bw_get32(items[slot].size) + (uint64_t)sizeof *items;
         if (order >= 0)
             break;
     }
     const uint64_t free_from = (count + 1) * sizeof *items + length;
-    if (free_from > (count ? bw_get32(items[count - 1].offset) : room) + (uint64_t)old)
+    if (old > room || free_from > (count ? bw_get32(items[count - 1].offset) : room) + old)
         return;
     bw_repair_cut_item(block, size, key);
     count = bw_get32(header->item_count);
-    const uint32_t end = count ? bw_get32(items[count - 1].offset) : room,
-                   start = slot ? bw_get32(items[slot - 1].offset) : room;
+    const uint32_t end = count ? bw_get32(items[count - 1].offset) : room;
+    const uint32_t start = slot ? bw_get32(items[slot - 1].offset) : room;
     if (start > room || end > start || (count + 1) * sizeof *items + length > end)
         return;
     memmove(block + sizeof *header + end - length, block + sizeof *header + end, start - end);

@@ -430,14 +430,15 @@ static struct bw_error *plan_wrong(struct caches *caches)
 
 struct bw_error *bw_repair_plan_caches(struct bw_repair *repair, bool of_chunks)
 {
-    const uint64_t ids[] = {of_chunks ? BW_DEVICE_TREE : BW_FREE_SPACE_TREE,
-                            of_chunks ? BW_BLOCK_GROUP_TREE : BW_UUID_TREE};
+    static const uint64_t trees_of_chunks[] = {BW_DEVICE_TREE, BW_BLOCK_GROUP_TREE},
+                          other_trees[] = {BW_FREE_SPACE_TREE, BW_UUID_TREE};
+    const uint64_t *ids = of_chunks ? trees_of_chunks : other_trees;
     struct bw_repair_findings *findings = &repair->findings;
     BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
     BW_TRY(bw_tree_list_load(repair->fs, &trees));
     BW_AUTO_FREE uint8_t *bytes = malloc(repair->fs->superblock.nodesize);
     struct bw_error *error = bytes ? NULL : bw_error_no_memory();
-    for (size_t i = 0; !error && i < sizeof ids / sizeof *ids; i++) {
+    for (size_t i = 0; !error && i < sizeof other_trees / sizeof *other_trees; i++) {
         const struct bw_listed_tree *tree = bw_tree_list_find(&trees, ids[i]);
         struct caches caches = {.repair = repair, .leaf.bytes = bytes, .group = ++repair->groups};
         if (!tree)

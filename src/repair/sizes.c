@@ -255,7 +255,7 @@ static struct bw_error *plan_quota(struct bw_repair *repair, struct bw_repair_fi
     struct bw_tree tree;
     BW_TRY(bw_fs_quota_status(repair->fs, &status));
     BW_TRY(bw_repair_find_tree(repair->fs, BW_QUOTA_TREE, &tree));
-    if (!tree.id || status.simple || bw_repair_doubts_extents(repair))
+    if (!tree.id || !status.is_known || status.simple || bw_repair_doubts_extents(repair))
         return NULL;
     BW_TRY(bw_repair_edit_item(
         repair, finding, &tree, &key, offsetof(struct bw_disk_qgroup_status, flags), 8,

@@ -374,11 +374,11 @@ int cmd_end(const struct cmd_common *common, struct cmd_session *session, struct
     /* `rescue` prints this itself, for each of its steps. */
     if (fs_status.not_searched && !common->input.fs.search_limit) {
         const bool is_late = common->input.fs.search_seconds;
+        const char *verb = fs_status.not_searched == 1 ? " was" : "s were";
         bw_fs_report(session->fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%" PRIu64 " bad block%s not searched for a flipped bit: %s",
-                                     fs_status.not_searched,
-                                     fs_status.not_searched == 1 ? " was" : "s were",
+                                     fs_status.not_searched, verb,
                                      is_late ? "the limit of a minute was reached"
                                              : "--correct-bits does that"));
     }
