@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/generated.h"
+#include "btree/memory.h"
 #include "check/check.h"
 #include "fs/image.h"
 #include "graph/wind.h"
@@ -286,6 +287,11 @@ static void check_used_root(struct bw_check *check, const struct bw_tree *used,
         bw_check_find(check, BW_CODE_root_lost, &location,
                       "the root cannot be read; a tree made of the readable blocks of generation "
                       "%" PRIu64 " and older ones was checked instead",
+                      promised->generation);
+    else if (used->root.bytenr >= BW_MEMORY_START)
+        bw_check_find(check, BW_CODE_root_lost, &location,
+                      "the root of generation %" PRIu64
+                      " is lost; a rebuilt tree was checked instead",
                       promised->generation);
     else if (!is_same || used->root.generation != promised->generation)
         bw_check_find(check, BW_CODE_root_lost, &location,

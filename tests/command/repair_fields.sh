@@ -272,6 +272,9 @@ is "a lost device tree and a target: nothing is chosen" \
 # The lost root of the chunk tree, unless a chunk or a device extent may be missing.
 cp --sparse=always "$fixtures/lost-tree-chunk/dev1.img" "$WORK/lost.img"
 status "a lost chunk tree" 0 "$WORK/lost.img"
+holds "check reports the rebuilt chunk tree" \
+    grep -q 'root-lost.*; a rebuilt tree was checked instead' \
+    <("$PROGRAM" check "$WORK/lost.img" 2> /dev/null)
 ! have qemu-img || {
     qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
     repaired_again "a lost chunk tree"

@@ -256,8 +256,8 @@ static struct bw_error *find_all(struct extraction *extraction)
                 BW_TRY(bw_send_list_add(list, fs, next, NULL));
         }
     bw_send_list_sort(list);
-    /* The top-level subvolume comes last, so it is no parent: it is received into the folder
-     * itself, of which there are no snapshots, or only with the other files in it. */
+    /* The top-level subvolume is received into the folder itself. A snapshot of the folder would
+     * contain its other files, so this subvolume comes last, and is never a parent. */
     for (size_t i = 1; i < list->list.count; i++) {
         struct bw_sent *sent = &list->list.items[i - 1];
         if (is_top(sent)) {
