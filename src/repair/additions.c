@@ -87,37 +87,46 @@ static struct bw_error *plan_item(struct bw_repair *repair, struct bw_repair_fin
 
 /* Names. */
 
-/* Whether an inode, or the link to a subvolume, has the name of an entry. `*index` is the
+/* Whether the link to a subvolume has the name of an entry. */
+static struct bw_error *find_link(struct bw_repair *repair, const struct bw_tree *tree,
+                                  uint64_t directory, const struct bw_dir_entry *entry,
+                                  uint64_t *index, bool *found)
+{
+    const struct bw_key key = {tree->id, BW_ROOT_REF, entry->location.objectid};
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, repair->fs, bw_fs_root_tree(repair->fs), key, key);
+    const struct bw_item *item = bw_fs_items_next(&items);
+    struct bw_root_ref link;
+    *found = item && bw_root_ref_decode(item, &link) && link.directory == directory &&
+             link.name_length == entry->name_length &&
+             memcmp(link.name, entry->name, link.name_length) == 0;
+    if (*found)
+        *index = link.index;
+    return bw_fs_items_error(&items);
+}
+
+/* Whether an inode, or the link to a subvolume, has the name of an entry. If so, `*index` is the
  * offset of its DIR_INDEX. */
 static struct bw_error *find_reference(struct bw_repair *repair, const struct bw_tree *tree,
                                        uint64_t directory, const struct bw_dir_entry *entry,
                                        uint64_t *index, bool *found)
 {
-    const uint64_t target = entry->location.objectid;
-    const bool is_link = entry->location.type == BW_ROOT_ITEM;
-    const struct bw_key links[] = {{tree->id, BW_ROOT_REF, target}},
-                        references[] = {
-                            {target, BW_INODE_REF, directory},
-                            {target, BW_INODE_EXTREF,
-                             bw_extref_hash(directory, entry->name, entry->name_length)}};
-    const struct bw_key *keys = is_link ? links : references;
+    if (entry->location.type == BW_ROOT_ITEM)
+        return find_link(repair, tree, directory, entry, index, found);
+    const uint64_t inode = entry->location.objectid;
+    const struct bw_key keys[] = {
+        {inode, BW_INODE_REF, directory},
+        {inode, BW_INODE_EXTREF, bw_extref_hash(directory, entry->name, entry->name_length)}};
     *found = false;
-    for (unsigned i = 0; !*found && i < (is_link ? 1U : 2U); i++) {
+    for (unsigned i = 0; i < 2 && !*found; i++) {
         BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-        bw_fs_items_begin(&items, repair->fs, is_link ? bw_fs_root_tree(repair->fs) : tree, keys[i],
-                          keys[i]);
+        bw_fs_items_begin(&items, repair->fs, tree, keys[i], keys[i]);
         const struct bw_item *item = bw_fs_items_next(&items);
-        struct bw_root_ref link;
-        struct bw_inode_ref ref;
         struct bw_cursor cursor = {0};
-        if (item && !is_link)
+        if (item)
             cursor = bw_cursor_of(item);
-        if (item && is_link && bw_root_ref_decode(item, &link)) {
-            *found = link.directory == directory && link.name_length == entry->name_length &&
-                     memcmp(link.name, entry->name, link.name_length) == 0;
-            *index = link.index;
-        }
-        while (item && !is_link && !*found && bw_inode_ref_next(&cursor, &item->key, &ref)) {
+        struct bw_inode_ref ref;
+        while (item && !*found && bw_inode_ref_next(&cursor, &item->key, &ref)) {
             *found = ref.parent == directory && ref.name_length == entry->name_length &&
                      memcmp(ref.name, entry->name, ref.name_length) == 0;
             *index = ref.index;
