@@ -53,6 +53,9 @@ rule "reads only in storage" \
 rule "no printing and no exit below the commands" \
     "$(grep -rnE '(^|[^a-z_])(printf|fprintf|puts|perror|exit|abort)\(' src --include=*.c \
     --include=*.h | grep -v '^src/cli/')"
+rule "no conflict of a merge in a text" \
+    "$(grep -rnE '^(<<<<<<<|>>>>>>>) ' README.md CHANGELOG.md docs include src scripts tests \
+    --include=*.md --include=*.h --include=*.c --include=*.sh --include=*.py)"
 licence='SPDX-License-Identifier''[:] GPL-2.0-or-later'
 rule "a licence line in every source file" \
     "$(grep -rL "$licence" src include tests scripts bench .ci \
