@@ -4,11 +4,24 @@
 
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "base/endian.h"
 #include "ondisk/disk.h"
 
-/* The polynomial of CRC-32C, whose bits are in reversed order as in the sums. */
-static const uint32_t POLYNOMIAL = UINT32_C(0x82f63b78);
+/* The register of CRC-32C after a bit of zero. The bits of the polynomial are in reversed order. */
+static uint32_t pass_bit(uint32_t value)
+{
+    return value >> 1 ^ (-(value & 1) & UINT32_C(0x82f63b78));
+}
+
+/* The slot of a hash table that has a value, or is empty (0). */
+static uint32_t *slot_of(uint32_t *slots, size_t count, uint32_t value)
+{
+    size_t at = value % count;
+    while (slots[at] && slots[at] != value)
+        at = (at + 1) % count;
+    return &slots[at];
+}
 
 bool bw_crc32c_find_flip(uint32_t difference, size_t length, struct bw_bit_flip *flip)
 {
@@ -17,18 +30,28 @@ bool bw_crc32c_find_flip(uint32_t difference, size_t length, struct bw_bit_flip 
         *flip = (struct bw_bit_flip){number / 8, (uint8_t)(number % 8), true};
         return true;
     }
-    /* The last bit changes the sum by the polynomial; each bit before it, by what the register
-     * makes of that when one more bit passes. */
-    uint32_t syndrome = POLYNOMIAL;
-    size_t bit = length * 8;
-    while (bit > 0 && syndrome != difference) {
-        syndrome = syndrome >> 1 ^ (-(syndrome & 1) & POLYNOMIAL);
-        bit--;
+    /* The last bit changes the sum by pass_bit(1), and each bit before it by one pass more. The
+     * table has the difference after 0 to PASSING - 1 passes. One of these is 1 after a multiple
+     * of PASSING passes. */
+    enum { PASSING = 512, SLOTS = 2 * PASSING };
+    static const uint8_t zeros[PASSING / 8];
+    uint32_t made[SLOTS] = {0}, syndrome = 1;
+    for (uint32_t i = 0, value = difference; i < PASSING; i++, value = pass_bit(value))
+        *slot_of(made, SLOTS, value) = value;
+    for (size_t bits = 0; bits < length * 8;) {
+        syndrome = bw_crc32c_plain(syndrome, zeros, sizeof zeros);
+        bits += PASSING;
+        if (!*slot_of(made, SLOTS, syndrome))
+            continue;
+        for (; difference != syndrome; difference = pass_bit(difference))
+            bits--;
+        if (bits > length * 8)
+            return false;
+        const size_t bit = length * 8 - bits;
+        *flip = (struct bw_bit_flip){(uint32_t)(bit / 8), (uint8_t)(bit % 8), false};
+        return true;
     }
-    if (!bit)
-        return false;
-    *flip = (struct bw_bit_flip){(uint32_t)((bit - 1) / 8), (uint8_t)((bit - 1) % 8), false};
-    return true;
+    return false;
 }
 
 /* Whether exactly one bit of a stored checksum differs from the computed one. */

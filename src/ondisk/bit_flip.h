@@ -25,7 +25,7 @@ struct bw_bit_flip {
 
 /** Searches the flipped bit of `length` bytes (at most 512 MiB) whose CRC-32C differs from the
  * stored one by `difference` (stored ^ computed, not 0); false if more is wrong than one bit. Takes
- * less than a nanosecond for a bit. */
+ * microseconds for a tree block. */
 bool bw_crc32c_find_flip(uint32_t difference, size_t length, struct bw_bit_flip *flip);
 
 /** Searches the flipped bit of bytes whose checksum of any type does not match. Only CRC-32C names

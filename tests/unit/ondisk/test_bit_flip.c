@@ -77,6 +77,24 @@ static void test_syndromes_differ(void **state)
     free(syndromes);
 }
 
+/* The bits of short names, and no bit before the first byte. */
+static void test_short_lengths(void **state)
+{
+    (void)state;
+    struct bw_bit_flip flip;
+    for (size_t length = 1; length <= 255; length++) {
+        uint32_t syndrome = 1;
+        for (size_t bit = length * 8; bit-- > 0;) {
+            syndrome = syndrome >> 1 ^ (syndrome & 1 ? UINT32_C(0x82f63b78) : 0);
+            assert_true(bw_crc32c_find_flip(syndrome, length, &flip));
+            assert_int_equal(flip.byte * 8 + flip.bit, bit);
+            assert_false(flip.in_checksum);
+        }
+        syndrome = syndrome >> 1 ^ (syndrome & 1 ? UINT32_C(0x82f63b78) : 0);
+        assert_false(bw_crc32c_find_flip(syndrome, length, &flip));
+    }
+}
+
 /* More than one flipped bit is left alone. */
 static void test_more_damage(void **state)
 {
@@ -130,9 +148,9 @@ static void test_compare(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_size),  cmocka_unit_test(test_syndromes_differ),
-        cmocka_unit_test(test_more_damage), cmocka_unit_test(test_search),
-        cmocka_unit_test(test_compare),
+        cmocka_unit_test(test_every_size),    cmocka_unit_test(test_syndromes_differ),
+        cmocka_unit_test(test_short_lengths), cmocka_unit_test(test_more_damage),
+        cmocka_unit_test(test_search),        cmocka_unit_test(test_compare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
