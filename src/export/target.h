@@ -57,7 +57,9 @@ struct bw_target {
     uint64_t lowered;      /**< number of files that `preserve` would have restored more of */
     uint64_t foreign; /**< number of files with other owners or groups, which only root could have
                        * restored */
-    uint64_t without_owner; /**< number of files in a file system without owners and permissions */
+    uint64_t without_owner;  /**< number of files in a file system without owners and permissions */
+    uint64_t without_xattrs; /**< number of files with attributes that the file system cannot store;
+                              * `preserve` reports each attribute instead */
 };
 
 /** Begins to use a folder; takes its descriptor, also if it fails. */

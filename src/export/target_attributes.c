@@ -86,7 +86,7 @@ struct restoring {
     const struct stat *status; /* before the attributes are restored; NULL: unknown */
     char itself[sizeof "/proc/self/fd/" + 12]; /* path of an O_PATH descriptor, for calls that do
                                                 * not accept these; "": not needed */
-    bool lowered, without_owner;
+    bool lowered, without_owner, without_xattrs;
 };
 
 static void report_missed(const struct restoring *restoring, const char *problem)
@@ -166,6 +166,11 @@ static void restore_xattr(struct restoring *restoring, const struct bw_xattr *xa
     /* other file systems do not support properties of btrfs */
     if (errno == EOPNOTSUPP && strncmp(name, "btrfs.", 6) == 0)
         return;
+    /* counted, because it may affect each file */
+    if (errno == EOPNOTSUPP && !restoring->target->options.preserve) {
+        restoring->without_xattrs = true;
+        return;
+    }
     int problem = errno;
     char message[320];
     snprintf(message, sizeof message, "cannot restore its attribute %s", name);
@@ -282,6 +287,7 @@ static void restore_all(struct restoring *restoring)
     }
     target->lowered += restoring->lowered;
     target->without_owner += restoring->without_owner;
+    target->without_xattrs += restoring->without_xattrs;
 }
 
 void bw_target_restore(struct bw_target *target, int descriptor, const char *path, size_t length,

@@ -334,11 +334,21 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
     return NULL;
 }
 
+/* Returns errno of a write at `offset`, or of a new size. A file system that stores holes may have
+ * no space for those of one file, but for other files: then it is EFBIG instead of ENOSPC. */
+static int growth_problem(const struct bw_target_file *file, uint64_t offset)
+{
+    const int problem = errno;
+    if (problem == ENOSPC && offset > file->end && ftruncate(file->descriptor, (off_t)offset))
+        return errno == ENOSPC ? EFBIG : errno;
+    return problem;
+}
+
 struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offset,
                                       const void *bytes, size_t length)
 {
     if (!bw_write_at(file->descriptor, bytes, length, offset))
-        return bw_error_from_errno(errno, "cannot write");
+        return bw_error_from_errno(growth_problem(file, offset), "cannot write");
     file->end = bw_max(file->end, offset + length);
     return NULL;
 }
@@ -393,7 +403,7 @@ struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *
 {
     struct bw_error *error = NULL;
     if (size != file->end && ftruncate(file->descriptor, (off_t)size))
-        error = bw_target_error(errno, "cannot set its size", path, length);
+        error = bw_target_error(growth_problem(file, size), "cannot set its size", path, length);
     if (!error)
         bw_target_restore(file->target, file->descriptor, path, length, attributes);
     /* Some file systems, such as NFS, report only here that a disk is full. A file without a name

@@ -45,7 +45,7 @@ struct xattr_head {
 struct answer_head {
     uint32_t error_count;
     bool failed, ours;
-    uint64_t lowered, foreign, without_owner;
+    uint64_t lowered, foreign, without_owner, without_xattrs;
 };
 
 struct error_head {
@@ -173,6 +173,7 @@ static struct bw_error *receive_answers(struct bw_target_maker *maker, struct bw
         target->lowered += head.lowered;
         target->foreign += head.foreign;
         target->without_owner += head.without_owner;
+        target->without_xattrs += head.without_xattrs;
         *ours = head.ours;
         if (last && i + 1 == count)
             *last = result;
@@ -365,7 +366,7 @@ static bool answer_order(struct serving *serving, size_t *position)
     struct answer_head result;
     memset(&result, 0, sizeof result); /* including padding */
     serving->errors.length = serving->error_count = 0;
-    target->lowered = target->foreign = target->without_owner = 0;
+    target->lowered = target->foreign = target->without_owner = target->without_xattrs = 0;
     if (!parse_order(serving, position, &head, &order, &attributes))
         return false;
     struct bw_error *error = is_valid_order(&order) ? perform_order(target, &order, &result.ours)
@@ -377,6 +378,7 @@ static bool answer_order(struct serving *serving, size_t *position)
     result.lowered = target->lowered;
     result.foreign = target->foreign;
     result.without_owner = target->without_owner;
+    result.without_xattrs = target->without_xattrs;
     result.error_count = serving->error_count;
     bw_buffer_append(&serving->answers, &result, sizeof result);
     bw_buffer_append(&serving->answers, serving->errors.data, serving->errors.length);

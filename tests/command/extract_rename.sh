@@ -141,6 +141,19 @@ fi
 if [ "$(id -u)" = 0 ] && have mkfs.exfat mount.exfat-fuse losetup && truncate -s 64M exfat &&
     mkfs.exfat exfat > err && device=$(losetup -f --show exfat); then
     if mount.exfat-fuse "$device" MNT > err 2>&1; then
+        # It stores holes, and no attributes: other files do not suffer.
+        printf '%s\n' 'subvol PATH=h UUID=00112233445566778899aabbccddeeff CTRANSID=7' \
+            'mkfile PATH=a' 'truncate PATH=a SIZE=1099511627776' \
+            'mkfile PATH=b' 'write PATH=b FILE_OFFSET=1099511627776 DATA=b' \
+            'mkfile PATH=c' 'set_xattr PATH=c XATTR_NAME=user.x XATTR_DATA=x' \
+            'set_xattr PATH=c XATTR_NAME=user.y XATTR_DATA=x' end |
+            python3 "$ROOT/tests/support/make_stream.py" > holes
+        expect "exFAT: holes" 1 'some attributes: 1 file lost them$' extract -C MNT holes
+        is "exFAT: only they do not fit" "$(grep 'large\|cannot' err | sed 's/^btrfs-walk: //')" \
+            "the target cannot store some attributes: 1 file lost them
+/h/a: cannot set its size: File too large
+/h/b: cannot write: File too large"
+        is "exFAT: the file that fits" "$(ls MNT/h)" c
         mounted "exFAT" exfat
     else
         skip "root, exfat-fuse" "extraction to exFAT"

@@ -728,6 +728,13 @@ static void list_missed(struct extract *extract)
                           bw_error_create(BW_ERROR_SYSTEM,
                                           "%" PRIu64 " files exist; --skip-existing continues",
                                           extract->existing));
+    if (extract->target.without_xattrs)
+        cmd_export_report(&extract->export,
+                          bw_error_create(BW_ERROR_SYSTEM,
+                                          "the target cannot store some attributes: %" PRIu64
+                                          " file%s lost them",
+                                          extract->target.without_xattrs,
+                                          bw_plural(extract->target.without_xattrs)));
     if (extract->missed_count > (are_many ? EXTRACT_EXISTING : 0) && !common->messages.quiet)
         fprintf(stderr, "btrfs-walk: not extracted, or only in part:\n");
     for (uint64_t i = 0; i < extract->missed_count && i < EXTRACT_LISTED; i++)
