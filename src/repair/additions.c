@@ -7,9 +7,9 @@
  * from the chunk, and a block group from the chunk and its extents.
  *
  * Several names may share an item. It is made with all of them, so each finding that is about one
- * of them has the same change. An item is added to the leaf in which its key belongs, if there is
- * room: no leaf is split. Values that are computed from such items have their turn in the next
- * round.
+ * of them has the same change. An item is added to the leaf in which its key belongs. If there is
+ * no room, items of this leaf are moved to its neighbours first (room.c). Values that are computed
+ * from such items have their turn in the next round.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -55,8 +55,23 @@ static struct bw_error *read_item(struct bw_repair *repair, const struct bw_tree
     return bw_buffer_error(data);
 }
 
-/* Plans an item, unless it would be the first one of a leaf, whose parent has another key; or a
- * flipped bit in this leaf may explain that it is missing. */
+/* Whether an item can become the first one of a leaf that is not the root: only this tree has the
+ * leaf and the nodes whose keys change, and no other change of this round depends on its key. */
+static struct bw_error *can_be_first(struct bw_repair *repair, const struct addition *addition,
+                                     uint64_t leaf, bool *is_possible)
+{
+    struct bw_repair_path path;
+    BW_TRY(bw_repair_find_path(repair, addition->tree, &addition->key, &path));
+    *is_possible = !bw_repair_is_changed(repair, leaf);
+    if (*is_possible)
+        BW_TRY(bw_repair_is_exclusive(repair, leaf, is_possible));
+    for (unsigned i = 1; i < path.depth && *is_possible; i++) /* the root is not shared */
+        BW_TRY(bw_repair_is_exclusive(repair, path.nodes[i].bytenr, is_possible));
+    return NULL;
+}
+
+/* Plans an item, or room for it, which the next round uses; unless a flipped bit in the leaf may
+ * explain that it is missing. */
 static struct bw_error *plan_item(struct bw_repair *repair, struct bw_repair_finding *finding,
                                   const struct addition *addition)
 {
@@ -65,24 +80,41 @@ static struct bw_error *plan_item(struct bw_repair *repair, struct bw_repair_fin
     bw_leaf_finder_init(&finder, &repair->fs->reader, addition->tree);
     BW_TRY(bw_find_leaf(&finder, &addition->key));
     const bool is_root = finder.bytenr == addition->tree->root.bytenr;
-    if (finder.lost || (!is_root && (!bw_leaf_item(&finder.leaf, 0, &first) ||
-                                     bw_key_compare(&addition->key, &first.key) < 0)))
+    if (finder.lost || (!is_root && !bw_leaf_item(&finder.leaf, 0, &first)))
         return NULL;
     for (size_t i = 0; i < repair->findings.count; i++)
         if (repair->findings.items[i].flipped_block == finder.bytenr)
             return NULL;
+    const bool is_first = !is_root && bw_key_compare(&addition->key, &first.key) < 0;
+    bool has_room, is_possible = true;
+    BW_TRY(bw_repair_has_room(repair, finder.bytenr, &addition->key, &addition->data, &has_room));
+    if (!has_room)
+        return bw_repair_make_room(repair, finding, addition->tree, &addition->key,
+                                   (uint32_t)addition->data.length);
+    if (is_first)
+        BW_TRY(can_be_first(repair, addition, finder.bytenr, &is_possible));
     BW_AUTO_FREE char *why = bw_repair_text(
         "%s: item (%" PRIu64 " %u %" PRIu64 ") of tree %" PRIu64, finding->code->word,
         addition->key.objectid, addition->key.type, addition->key.offset, addition->tree->id);
-    return bw_repair_add_item(repair, finding,
-                              (struct bw_repair_edit){.block = finder.bytenr,
-                                                      .length = (uint32_t)addition->data.length,
-                                                      .bytes = addition->data.data,
-                                                      .key = addition->key,
-                                                      .what = addition->what,
-                                                      .why = why,
-                                                      .reveals = addition->reveals,
-                                                      .proof = addition->proof});
+    struct bw_repair_edit edit = {.block = finder.bytenr,
+                                  .length = (uint32_t)addition->data.length,
+                                  .bytes = addition->data.data,
+                                  .key = addition->key,
+                                  .what = addition->what,
+                                  .why = why,
+                                  .reveals = addition->reveals,
+                                  .proof = addition->proof};
+    if (is_first && is_possible)
+        edit.group = ++repair->groups;
+    if (is_possible)
+        BW_TRY(bw_repair_add_item(repair, finding, edit));
+    if (!is_first || !is_possible)
+        return NULL;
+    edit.key = (struct bw_key){0};
+    edit.what = "key of a leaf with a new first item";
+    struct bw_repair_finding same = *finding;
+    return bw_repair_move_first_key(repair, &same, addition->tree, &first.key, &addition->key,
+                                    edit);
 }
 
 /* Names. */

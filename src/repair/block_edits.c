@@ -258,34 +258,41 @@ struct bw_error *bw_repair_find_pointer(const struct bw_tree_reader *reader,
     return NULL;
 }
 
+struct bw_error *bw_repair_find_path(struct bw_repair *repair, const struct bw_tree *tree,
+                                     const struct bw_key *key, struct bw_repair_path *path)
+{
+    const struct bw_tree_reader *reader = &repair->fs->reader;
+    struct bw_block_pointer pointer = bw_tree_root_pointer(tree, false);
+    BW_AUTO_FREE uint8_t *block = malloc(reader->nodesize);
+    if (!block)
+        return bw_error_no_memory();
+    path->depth = 0;
+    for (; pointer.expectation.level && path->depth < BW_MAX_LEVEL; path->depth++) {
+        BW_TRY(bw_block_read(reader, &pointer, block));
+        const struct bw_node node = bw_node_view(block, reader->nodesize);
+        const uint32_t slot = bw_child_slot(&node, key);
+        path->nodes[path->depth] = pointer;
+        path->slots[path->depth] = slot;
+        pointer = bw_tree_child_pointer(&path->nodes[path->depth], &node, slot);
+    }
+    return NULL;
+}
+
 struct bw_error *bw_repair_move_first_key(struct bw_repair *repair,
                                           struct bw_repair_finding *finding,
                                           const struct bw_tree *tree, const struct bw_key *old,
                                           const struct bw_key *new, struct bw_repair_edit edit)
 {
-    const struct bw_tree_reader *reader = &repair->fs->reader;
     const struct bw_disk_key key = bw_key_encode(new);
-    struct bw_block_pointer pointer = bw_tree_root_pointer(tree, false);
-    uint64_t nodes[BW_MAX_LEVEL];
-    uint32_t slots[BW_MAX_LEVEL];
-    unsigned depth = 0;
-    BW_AUTO_FREE uint8_t *block = malloc(reader->nodesize);
-    if (!block)
-        return bw_error_no_memory();
-    for (; pointer.expectation.level && depth < BW_MAX_LEVEL; depth++) {
-        const struct bw_block_pointer parent = pointer;
-        BW_TRY(bw_block_read(reader, &parent, block));
-        const struct bw_node node = bw_node_view(block, reader->nodesize);
-        nodes[depth] = parent.bytenr;
-        slots[depth] = bw_child_slot(&node, old);
-        pointer = bw_tree_child_pointer(&parent, &node, slots[depth]);
-    }
+    struct bw_repair_path path;
+    BW_TRY(bw_repair_find_path(repair, tree, old, &path));
 
     /* A node above begins with this key only if the first child does. */
-    for (bool is_first = true; is_first && depth--; is_first = !slots[depth]) {
-        edit.block = nodes[depth];
+    unsigned depth = path.depth;
+    for (bool is_first = true; is_first && depth--; is_first = !path.slots[depth]) {
+        edit.block = path.nodes[depth].bytenr;
         edit.byte = (uint32_t)(sizeof(struct bw_disk_header) +
-                               slots[depth] * sizeof(struct bw_disk_key_pointer));
+                               path.slots[depth] * sizeof(struct bw_disk_key_pointer));
         edit.length = sizeof key;
         edit.bytes = &key;
         BW_TRY(bw_repair_edit_block(repair, finding, edit));
@@ -322,7 +329,7 @@ struct bw_error *bw_repair_add_item(struct bw_repair *repair, struct bw_repair_f
     return add_edit(repair, finding, &edit);
 }
 
-void bw_repair_put_item(uint8_t *block, uint32_t size, const struct bw_key *key, const void *data,
+bool bw_repair_put_item(uint8_t *block, uint32_t size, const struct bw_key *key, const void *data,
                         uint32_t length)
 {
     struct bw_disk_header *header = (void *)block;
@@ -331,7 +338,7 @@ void bw_repair_put_item(uint8_t *block, uint32_t size, const struct bw_key *key,
     uint32_t count = bw_get32(header->item_count), slot = 0;
     uint64_t old = 0;
     if (header->level || count >= room / sizeof *items)
-        return;
+        return false;
     for (; slot < count; slot++) {
         const struct bw_key other = bw_key_decode(&items[slot].key);
         const int order = bw_key_compare(&other, key);
@@ -342,13 +349,13 @@ void bw_repair_put_item(uint8_t *block, uint32_t size, const struct bw_key *key,
     }
     const uint64_t free_from = (count + 1) * sizeof *items + length;
     if (old > room || free_from > (count ? bw_get32(items[count - 1].offset) : room) + old)
-        return;
+        return false;
     bw_repair_cut_item(block, size, key);
     count = bw_get32(header->item_count);
     const uint32_t end = count ? bw_get32(items[count - 1].offset) : room;
     const uint32_t start = slot ? bw_get32(items[slot - 1].offset) : room;
     if (start > room || end > start || (count + 1) * sizeof *items + length > end)
-        return;
+        return false;
     memmove(block + sizeof *header + end - length, block + sizeof *header + end, start - end);
     memcpy(block + sizeof *header + start - length, data, length);
     for (uint32_t i = slot; i < count; i++)
@@ -357,6 +364,7 @@ void bw_repair_put_item(uint8_t *block, uint32_t size, const struct bw_key *key,
     items[slot] = (struct bw_disk_item){
         .key = bw_key_encode(key), .offset = bw_put32(start - length), .size = bw_put32(length)};
     header->item_count = bw_put32(count + 1);
+    return true;
 }
 
 void bw_repair_cut_item(uint8_t *block, uint32_t size, const struct bw_key *key)
@@ -384,41 +392,71 @@ void bw_repair_cut_item(uint8_t *block, uint32_t size, const struct bw_key *key)
     header->item_count = bw_put32(count - 1);
 }
 
+/* Makes the chosen changes of a block in its contents. */
+static void apply_changes(const struct bw_repair *repair, struct bw_repair_block *block,
+                          uint8_t *bytes)
+{
+    const struct bw_repair_change *changes = repair->changes.items;
+    const uint32_t size = repair->fs->superblock.nodesize;
+    const size_t *numbers = block->changes.items;
+    block->is_changed = false;
+    memcpy(bytes, block->bytes, size);
+    for (size_t k = 0; k < block->changes.count; k++) {
+        const struct bw_repair_change *change = &changes[numbers[k]];
+        if (!change->chosen)
+            continue;
+        if (!change->is_addition)
+            memcpy(bytes + change->byte, change->bytes, change->length);
+        block->is_changed = true;
+    }
+
+    /* Deletions and additions move items, so they come last. */
+    for (size_t k = 0; k < block->changes.count; k++)
+        if (changes[numbers[k]].chosen && changes[numbers[k]].is_deletion)
+            bw_repair_cut_item(bytes, size, &changes[numbers[k]].key);
+    for (size_t k = 0; k < block->changes.count; k++) {
+        const struct bw_repair_change *change = &changes[numbers[k]];
+        if (change->chosen && change->is_addition)
+            bw_repair_put_item(bytes, size, &change->key, change->bytes, (uint32_t)change->length);
+    }
+}
+
+bool bw_repair_is_changed(struct bw_repair *repair, uint64_t logical)
+{
+    const struct bw_repair_block *block = find_block(repair, logical);
+    return block && block->changes.count;
+}
+
+struct bw_error *bw_repair_has_room(struct bw_repair *repair, uint64_t logical,
+                                    const struct bw_key *key, const struct bw_buffer *data,
+                                    bool *has_room)
+{
+    const uint32_t size = repair->fs->superblock.nodesize;
+    const uint8_t *contents;
+    BW_AUTO_FREE uint8_t *bytes = malloc(size);
+    if (!bytes)
+        return bw_error_no_memory();
+    BW_TRY(bw_repair_block_contents(repair, logical, &contents));
+    if (contents)
+        apply_changes(repair, find_block(repair, logical), bytes);
+    *has_room = contents && data->length <= size &&
+                bw_repair_put_item(bytes, size, key, data->data, (uint32_t)data->length);
+    return NULL;
+}
+
 struct bw_error *bw_repair_write_blocks(struct bw_repair *repair)
 {
     const struct bw_superblock *superblock = &repair->fs->superblock;
-    const struct bw_repair_change *changes = repair->changes.items;
     const uint32_t size = superblock->nodesize;
     BW_AUTO_FREE uint8_t *bytes = malloc(size);
     if (!bytes)
         return bw_error_no_memory();
     for (size_t i = 0; i < repair->blocks.count; i++) {
         struct bw_repair_block *block = &repair->blocks.items[i];
-        const size_t *numbers = block->changes.items;
         struct bw_mapping mapping = {.copies = 1};
-        block->is_changed = false;
-        memcpy(bytes, block->bytes, size);
-        for (size_t k = 0; k < block->changes.count; k++) {
-            const struct bw_repair_change *change = &changes[numbers[k]];
-            if (!change->chosen)
-                continue;
-            if (!change->is_addition)
-                memcpy(bytes + change->byte, change->bytes, change->length);
-            block->is_changed = true;
-        }
+        apply_changes(repair, block, bytes);
         if (!block->is_changed)
             continue;
-
-        /* Deletions and additions move items, so they come last. */
-        for (size_t k = 0; k < block->changes.count; k++)
-            if (changes[numbers[k]].chosen && changes[numbers[k]].is_deletion)
-                bw_repair_cut_item(bytes, size, &changes[numbers[k]].key);
-        for (size_t k = 0; k < block->changes.count; k++) {
-            const struct bw_repair_change *change = &changes[numbers[k]];
-            if (change->chosen && change->is_addition)
-                bw_repair_put_item(bytes, size, &change->key, change->bytes,
-                                   (uint32_t)change->length);
-        }
         bw_checksum_compute(superblock->checksum_type, bytes + BW_CSUM_SIZE, size - BW_CSUM_SIZE,
                             bytes);
         for (unsigned copy = 1; copy <= mapping.copies; copy++) {

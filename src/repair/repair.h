@@ -5,16 +5,17 @@
  * plan.c checks the file system, and asks superblock_changes.c, copies.c, caches.c, inodes.c,
  * additions.c, reseal.c, sizes.c (with empty_chunks.c), conversions.c (with checksum_tree.c),
  * group_trees.c and roll_back.c for changes; block_edits.c collects those of bytes in tree blocks,
- * removals.c of items; matching.c finds the changes that are about a finding; trial.c turns the
- * chosen ones into changed ranges of the devices, and tries them; files.c reads files for that;
- * leave_out.c finds the changes that fail; rounds.c plans again on the result; places.c finds these
- * ranges in the files.
+ * removals.c of items, for which room.c makes room; matching.c finds the changes that are about a
+ * finding; trial.c turns the chosen ones into changed ranges of the devices, and tries them;
+ * files.c reads files for that; leave_out.c finds the changes that fail; rounds.c plans again on
+ * the result; places.c finds these ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
 
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/number_set.h"
 #include "base/patch.h"
 #include "base/vector.h"
@@ -354,6 +355,17 @@ struct bw_error *bw_repair_edit_item(struct bw_repair *repair, struct bw_repair_
 /** Collects the bad mirrors of blocks. (block_edits.c) */
 struct bw_error *bw_repair_list_bad_copies(struct bw_repair *repair);
 
+/** The nodes above a leaf, from the root. */
+struct bw_repair_path {
+    struct bw_block_pointer nodes[BW_MAX_LEVEL];
+    uint32_t slots[BW_MAX_LEVEL];
+    unsigned depth; /**< the number of them */
+};
+
+/** Finds the nodes above the leaf of a key; fails if one of them cannot be read. (block_edits.c) */
+struct bw_error *bw_repair_find_path(struct bw_repair *repair, const struct bw_tree *tree,
+                                     const struct bw_key *key, struct bw_repair_path *path);
+
 /** Plans another first key of a leaf in the nodes above it: in place of `old`, which its items
  * begin with before the changes. (block_edits.c) */
 struct bw_error *bw_repair_move_first_key(struct bw_repair *repair,
@@ -371,9 +383,28 @@ struct bw_error *bw_repair_delete_item(struct bw_repair *repair, struct bw_repai
 struct bw_error *bw_repair_add_item(struct bw_repair *repair, struct bw_repair_finding *finding,
                                     struct bw_repair_edit edit);
 
-/** Puts an item into a leaf, in place of one with the same key. Does nothing if there is no room.
- * (block_edits.c) */
-void bw_repair_put_item(uint8_t *block, uint32_t size, const struct bw_key *key, const void *data,
+/** Whether changes of a tree block are planned in this round. (block_edits.c) */
+bool bw_repair_is_changed(struct bw_repair *repair, uint64_t logical);
+
+/** Whether a leaf with the changes that are planned has room for an item. (block_edits.c) */
+struct bw_error *bw_repair_has_room(struct bw_repair *repair, uint64_t logical,
+                                    const struct bw_key *key, const struct bw_buffer *data,
+                                    bool *has_room);
+
+/** Plans to move items of the leaf of a key to its neighbours, so that the next round can add an
+ * item of `size` bytes with this key; unless its blocks are changed in this round. (room.c) */
+struct bw_error *bw_repair_make_room(struct bw_repair *repair,
+                                     const struct bw_repair_finding *finding,
+                                     const struct bw_tree *tree, const struct bw_key *key,
+                                     uint32_t size);
+
+/** Whether a block has only one pointer to it, and refers to others by its tree. (room.c) */
+struct bw_error *bw_repair_is_exclusive(struct bw_repair *repair, uint64_t logical,
+                                        bool *is_exclusive);
+
+/** Puts an item into a leaf, in place of one with the same key. False, with nothing changed, if
+ * there is no room. (block_edits.c) */
+bool bw_repair_put_item(uint8_t *block, uint32_t size, const struct bw_key *key, const void *data,
                         uint32_t length);
 
 /** Deletes an item of a leaf: the later items move up, and their data move down. (block_edits.c) */

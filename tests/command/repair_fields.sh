@@ -100,6 +100,21 @@ leaves plain 3 256 228 13631488 set 56 8 209715200
 leaves plain 5 256 84 397168884 delete and 5 256 96 7 delete
 leaves plain 5 258 12 257 delete and 5 257 96 2 delete
 
+# A leaf without room for the item: its items are spread over its neighbours, in the same order.
+items() {
+    run_json dump -q --json --tree 5 "$@" | grep -o '"key":.*"size":[0-9]*' | grep -v 3260154230
+}
+damages plain 5 408 12 403 delete and 5 408 24 3260154230 fill 25 10
+is "the plan makes room" "$("$PROGRAM" repair -q -o what "$WORK/image" 2> /dev/null |
+    sort -u)" "generation of a leaf with items of its neighbours
+leaf with items of its neighbours
+pointer to a leaf with items of its neighbours
+reference of an inode to its directory"
+status "room for an item" 0 "$WORK/image"
+is "room for an item: the same items" "$(items --patch "$WORK/fixed.qcow2" "$WORK/image")" \
+    "$(items "$fixtures/plain/dev1.img")"
+qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img" && repaired_again "room for an item"
+
 # Two inodes have the same name, each with one entry and a reference. A reference with another name.
 item='5 264 12 258 set'
 # shellcheck disable=SC2086 # the words of a change

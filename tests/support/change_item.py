@@ -20,6 +20,8 @@
 #   key OBJECTID TYPE OFFSET        gives it another key
 #   set PLACE SIZE NUMBER           writes a number of SIZE bytes into it
 #   add PLACE SIZE NUMBER           adds to a number of SIZE bytes in it
+#   fill PLACE LEFT                 appends letters until the leaf has LEFT bytes, and adds their
+#                                   number to the two bytes at PLACE
 #   block PLACE SIZE NUMBER         writes a number of SIZE bytes into the tree block
 #
 # Without arguments they are read from lines, and each is answered by one: "done", or why not.
@@ -60,6 +62,17 @@ def change(block, slot, action):
         for later in range(slot, count - 1):
             place = HEADER + later * ITEM + 17
             put(block, place, 4, struct.unpack_from('<I', block, place)[0] + size)
+    elif action[0] == 'fill':
+        last = HEADER + (struct.unpack_from('<I', block, 96)[0] - 1) * ITEM
+        free = HEADER + struct.unpack_from('<I', block, last + 17)[0]
+        more = free - (last + ITEM) - int(action[2])
+        end = data + size
+        block[free - more:end] = block[free:end] + b'f' * more
+        put(block, start + 21, 4, size + more)
+        for later in range(start, last + 1, ITEM):
+            put(block, later + 17, 4, struct.unpack_from('<I', block, later + 17)[0] - more)
+        place = data - more + int(action[1])
+        put(block, place, 2, int.from_bytes(block[place:place + 2], 'little') + more)
     elif action[0] == 'block':
         put(block, int(action[1]), int(action[2]), int(action[3]))
     elif action[0] == 'key':
