@@ -150,6 +150,13 @@ static void find_flip_in_place(const struct chunks *chunks, const struct bw_key 
     bw_flip_in_key(check, BW_DEVICE_TREE, key, &want, flip);
 }
 
+/* Whether this is exactly the uuid of a device that was given. */
+static bool is_of_image(const struct bw_fs *fs, uint64_t devid, const uint8_t uuid[BW_UUID_SIZE])
+{
+    const struct bw_image *image = bw_image_of_device(fs, devid, uuid);
+    return image && (image->is_dump || bw_image_has_uuid(image, uuid));
+}
+
 /* The devid or the uuid in a stripe or in the item of its device, of which the superblock of the
  * device has one. `device`: the one with the devid of the stripe; NULL: none. A wrong stripe of the
  * chunk tree itself hides one of its mirrors, so that a repair would not write it. */
@@ -161,12 +168,12 @@ static void find_flip_in_identity(const struct chunks *chunks,
     const struct bw_key item = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, stripe->devid},
                         chunk = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, stripe->logical};
     const struct bw_checked_chunk *own = bw_check_chunk(check, stripe->logical);
-    const bool is_right = bw_image_of_device(check->fs, stripe->devid, stripe->device_uuid);
+    const bool is_right = is_of_image(check->fs, stripe->devid, stripe->device_uuid);
     if (is_right && device)
         bw_flip_in_bytes(check, BW_CHUNK_TREE, &item, offsetof(struct bw_disk_device_item, uuid),
                          device->uuid, stripe->device_uuid, BW_UUID_SIZE, flip);
     else if (device && own && !(own->type & BW_GROUP_SYSTEM) &&
-             bw_image_of_device(check->fs, device->devid, device->uuid))
+             is_of_image(check->fs, device->devid, device->uuid))
         bw_flip_in_bytes(check, BW_CHUNK_TREE, &chunk,
                          (uint32_t)(sizeof(struct bw_disk_chunk) +
                                     stripe->number * sizeof(struct bw_disk_stripe) +
@@ -375,6 +382,9 @@ static void devices_check(const struct chunks *chunks)
                           " bytes, %" PRIu64 " used",
                           device->total_bytes, device->bytes_used, own->total_bytes,
                           own->bytes_used);
+        if (!bw_image_has_uuid(image, device->uuid))
+            bw_check_find(chunks->check, BW_CODE_device_differs, &location,
+                          "one bit of the uuid differs from that in the superblock of the device");
         if (device->image_bytes < device->total_bytes)
             bw_check_find(chunks->check, BW_CODE_device_truncated, &location,
                           "the image has %" PRIu64 " bytes, the device %" PRIu64,

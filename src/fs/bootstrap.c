@@ -40,20 +40,17 @@ struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk
 
 void bw_chunk_correct_uuids(struct bw_fs *fs, struct bw_chunk_info *info)
 {
-    for (size_t i = 0; i < info->stripe_count * fs->image_count; i++) {
-        struct bw_stripe_info *stripe =
-            (struct bw_stripe_info *)(uintptr_t)&info->stripes[i / fs->image_count];
-        const struct bw_image *image = &fs->images[i % fs->image_count];
-        const struct bw_device_identity *device = &image->superblock.device;
-        if (image->role == BW_IMAGE_UNUSED || device->devid != stripe->devid ||
-            bw_bits_different(device->uuid, stripe->device_uuid, BW_UUID_SIZE) != 1)
+    for (size_t i = 0; i < info->stripe_count; i++) {
+        struct bw_stripe_info *stripe = (struct bw_stripe_info *)(uintptr_t)&info->stripes[i];
+        const struct bw_image *image = bw_image_of_device(fs, stripe->devid, stripe->device_uuid);
+        if (!image || image->is_dump || bw_image_has_uuid(image, stripe->device_uuid))
             continue;
-        memcpy(stripe->device_uuid, device->uuid, BW_UUID_SIZE);
+        memcpy(stripe->device_uuid, image->superblock.device.uuid, BW_UUID_SIZE);
         bw_fs_report_once(fs, BW_WARNING,
                           bw_error_create(BW_ERROR_CORRUPT,
-                                          "chunk %" PRIu64 ": the uuid of device %" PRIu64
-                                          " has a flipped bit, in the chunk or in the superblock",
-                                          info->logical, device->devid));
+                                          "a bit of the uuid of device %" PRIu64
+                                          " is flipped, in the superblock or in chunks",
+                                          stripe->devid));
     }
 }
 
@@ -111,17 +108,26 @@ struct bw_error *bw_bootstrap_system_chunks(struct bw_fs *fs)
     }
 }
 
+bool bw_image_has_uuid(const struct bw_image *image, const uint8_t uuid[BW_UUID_SIZE])
+{
+    return memcmp(image->superblock.device.uuid, uuid, BW_UUID_SIZE) == 0;
+}
+
 struct bw_image *bw_image_of_device(const struct bw_fs *fs, uint64_t devid,
                                     const uint8_t uuid[BW_UUID_SIZE])
 {
+    struct bw_image *similar = NULL;
     for (size_t i = 0; i < fs->image_count; i++) {
         struct bw_image *image = &fs->images[i];
         const struct bw_device_identity *device = &image->superblock.device;
-        const bool same = device->devid == devid && memcmp(device->uuid, uuid, BW_UUID_SIZE) == 0;
-        if (image->role != BW_IMAGE_UNUSED && (same || image->is_dump))
+        if (image->role == BW_IMAGE_UNUSED || (device->devid != devid && !image->is_dump))
+            continue;
+        if (image->is_dump || bw_image_has_uuid(image, uuid))
             return image;
+        if (bw_bits_different(device->uuid, uuid, BW_UUID_SIZE) == 1)
+            similar = image;
     }
-    return NULL;
+    return similar;
 }
 
 /* Marks the image of a device item as known; false if there is no such image. */

@@ -125,8 +125,11 @@ bool bw_is_wanted(const struct bw_fs *fs, const struct bw_superblock *superblock
 /** Whether the superblock is of a seed device. */
 bool bw_is_seed(const struct bw_superblock *superblock);
 
+/** Whether the uuid in the superblock of an image is exactly this one. */
+bool bw_image_has_uuid(const struct bw_image *image, const uint8_t uuid[BW_UUID_SIZE]);
+
 /** The image of the device with this id and uuid, or the metadump of all devices; NULL if it is
- * missing. */
+ * missing. Uuids are random: one that differs in a single bit, there or here, is the same. */
 struct bw_image *bw_image_of_device(const struct bw_fs *fs, uint64_t devid,
                                     const uint8_t uuid[BW_UUID_SIZE]);
 

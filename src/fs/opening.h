@@ -79,8 +79,7 @@ struct bw_error *bw_bootstrap_remap(struct bw_fs *fs);
 /** Describes a chunk. The caller frees the stripes. */
 struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk_info *info);
 
-/** Corrects the uuids of stripes that differ in one bit from that of the image with the same devid:
- * it is the device, and the checksum was computed with the wrong bit. */
+/** Corrects the uuids of stripes that differ in one bit from that of the image. */
 void bw_chunk_correct_uuids(struct bw_fs *fs, struct bw_chunk_info *info);
 
 /** The trees whose roots are in the superblock. */

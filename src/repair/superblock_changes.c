@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
@@ -60,7 +61,7 @@ static void set_device(const struct bw_repair *repair, struct bw_disk_superblock
 {
     const struct bw_disk_device_item *item =
         bw_repair_device_item(repair, bw_get64(super->device.devid));
-    if (item && memcmp(item->uuid, super->device.uuid, BW_UUID_SIZE) == 0)
+    if (item && bw_bits_different(item->uuid, super->device.uuid, BW_UUID_SIZE) <= 1)
         super->device = *item;
 }
 

@@ -81,6 +81,7 @@ finds 4 block-header,memory-suspected plain 5 257 1 0 block 56 1 0
 finds 4 block-layout plain 5 257 1 0 block 118 4 5
 finds 0 uuid-extra,uuid-missing plain 9 9747775022879163068 251 7912238250860246186 set 0 8 257
 finds 4 super-device plain super 283 8 5
+finds 4 device-differs plain super 267 1 43
 finds 4 system-chunk plain super 884 8 22085632
 finds 4 root-lost plain super 80 8 16384
 finds 0 free-space-invalid plain super 180 8 1
