@@ -474,7 +474,9 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
 {
     /* The last references that exist: from the superblock and the root items to the roots. */
     struct bw_reference root;
-    bool complete = true;
+    const struct bw_block_memory *memory = check->fs->reader.memory;
+    bool complete = !bw_memory_block(memory, check->fs->root_tree.root.bytenr) &&
+                    !bw_memory_block(memory, check->fs->chunk_tree.root.bytenr);
     for (size_t i = 0; i < check->trees.entries.count; i++) {
         complete &= !check->trees.entries.items[i].incomplete;
         if (bw_reference_to_root(&check->trees.entries.items[i].tree, &root))
