@@ -153,11 +153,21 @@ static struct bw_error *read_chunks(struct bw_fs *fs)
     return NULL;
 }
 
-/* Finds the subvolumes. If parts of the present root tree are lost, the rest of it is completed. */
+/* Finds the subvolumes. Wrong keys in the present root tree are corrected. If parts of it are lost,
+ * the rest of it is completed. */
 static struct bw_error *find_subvolumes(struct bw_fs *fs)
 {
     const size_t lost = fs->lost.count;
+    bool corrected = false;
     BW_TRY(bw_subvolumes_load(fs));
+    if (fs->subvolumes.doubt && fs->lost.count == lost)
+        BW_TRY(bw_rescue_root_keys(fs, &corrected));
+    if (corrected) {
+        bw_subvolumes_free(&fs->subvolumes);
+        BW_TRY(bw_subvolumes_load(fs));
+    }
+    if (fs->lost.count == lost)
+        bw_subvolumes_report_doubt(fs);
     if (fs->lost.count == lost || fs->root_tree.root.bytenr != fs->superblock.root.bytenr)
         return NULL;
     fs->damaged_root_tree = fs->root_tree;

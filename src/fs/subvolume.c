@@ -26,6 +26,7 @@ void bw_subvolumes_free(struct bw_subvolume_table *table)
 {
     free(table->items);
     bw_buffer_free(&table->names);
+    bw_error_free(table->doubt);
     *table = (struct bw_subvolume_table){0};
 }
 
@@ -117,26 +118,38 @@ static uint64_t hash_of_reference(const struct bw_item *item, uint64_t child, ui
            bw_hash_path((const char *)item->data, item->size);
 }
 
+/* Keeps the first doubt. */
+static void doubt(struct bw_subvolume_table *table, struct bw_error *why)
+{
+    bw_error_free(table->doubt ? why : NULL);
+    if (!table->doubt)
+        table->doubt = bw_error_advise(why, "'repair' finds flipped bits in keys");
+}
+
+void bw_subvolumes_report_doubt(struct bw_fs *fs)
+{
+    if (fs->subvolumes.doubt)
+        bw_fs_report_once(fs, BW_DAMAGE, BW_TAKE(fs->subvolumes.doubt));
+}
+
 /* Adds a subvolume. Of root items that are out of order, one has a wrong key, which must not cost
  * the others. If two have the same key, the right one is where it belongs. */
 static struct bw_error *add_subvolume(struct bw_subvolume_table *table,
-                                      const struct bw_subvolume *subvolume)
+                                      const struct bw_subvolume *subvolume, uint64_t before)
 {
-    const uint64_t id = subvolume->tree.id, before = table->last_id;
+    const uint64_t id = subvolume->tree.id;
     const size_t at = BW_FIRST_INDEX(i, table->count, table->items[i].tree.id >= id);
     const bool is_second = at < table->count && table->items[at].tree.id == id;
-    table->last_id = id;
     if (is_second && before < id)
         table->items[at] = *subvolume;
     else if (!is_second && table->count - at <= MOST_MISPLACED)
         BW_TRY(bw_subvolume_table_insert(table, at, *subvolume));
-    if (before < id && !is_second)
-        return NULL;
-    return bw_error_advise(bw_error_create(BW_ERROR_CORRUPT,
-                                           "root tree: the root item of tree %" PRIu64
-                                           " is a second one, or comes after that of tree %" PRIu64,
-                                           id, before),
-                           "'repair' finds flipped bits in keys");
+    if (before >= id || is_second)
+        doubt(table, bw_error_create(BW_ERROR_CORRUPT,
+                                     "root tree: the root item of tree %" PRIu64
+                                     " is a second one, or comes after that of tree %" PRIu64,
+                                     id, before));
+    return NULL;
 }
 
 static struct bw_error *add_item(void *context, const struct bw_item *item)
@@ -148,6 +161,7 @@ static struct bw_error *add_item(void *context, const struct bw_item *item)
     const size_t most = several ? MAX_CHECKSUM_TREES : 1;
     struct bw_tree tree = {0};
     const uint64_t id = item->key.objectid;
+    const uint64_t before = table->last_id;
     const bool is_subvolume = bw_is_subvolume_id(id);
     /* The root tree contains a directory, inode 6, whose entry "default" refers to the default
      * subvolume. */
@@ -163,10 +177,14 @@ static struct bw_error *add_item(void *context, const struct bw_item *item)
         table->references += hash_of_reference(item, item->key.offset, id);
     if (item->key.type == BW_ROOT_BACKREF)
         table->references -= hash_of_reference(item, id, item->key.offset);
+    if (item->key.type == BW_ROOT_BACKREF && is_subvolume && !find_subvolume(table, id))
+        doubt(table, bw_error_create(BW_ERROR_CORRUPT,
+                                     "root tree: subvolume %" PRIu64 " has no root item", id));
     if (item->key.type == BW_ROOT_BACKREF && is_subvolume)
         return set_name(fs, item, id, item->key.offset);
     if (item->key.type != BW_ROOT_ITEM)
         return NULL;
+    table->last_id = id;
     if (is_subvolume) {
         /* Leaves are read in the order of keys, so any other order is damage. */
         struct bw_root_item root;
@@ -177,7 +195,14 @@ static struct bw_error *add_item(void *context, const struct bw_item *item)
             .deleted = root.references == 0 || (root.flags & BW_ROOT_DEAD),
             .is_snapshot = root.is_snapshot,
         };
-        return add_subvolume(table, &subvolume);
+        return add_subvolume(table, &subvolume, before);
+    }
+    if (id < before) {
+        doubt(table, bw_error_create(BW_ERROR_CORRUPT,
+                                     "root tree: the root item of tree %" PRIu64
+                                     " comes after that of tree %" PRIu64,
+                                     id, before));
+        return NULL;
     }
     switch (id) {
     case BW_EXTENT_TREE:
@@ -211,7 +236,10 @@ struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
     fs->subvolumes.default_id = BW_TOP_SUBVOLUME;
     fs->subvolumes.may_be_renamed = fs->no_data;
     BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", add_item, fs));
-    if (damages == fs->damages && !fs->subvolumes.references)
+    if (!find_subvolume(&fs->subvolumes, BW_TOP_SUBVOLUME))
+        doubt(&fs->subvolumes,
+              bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));
+    if (!fs->subvolumes.doubt && damages == fs->damages && !fs->subvolumes.references)
         return NULL;
     return bw_fs_scan(fs, &fs->root_tree, "root", set_name_by_forward_ref, fs);
 }

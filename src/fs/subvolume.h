@@ -32,7 +32,9 @@ struct bw_subvolume_table {
     struct bw_subvolume *items; /**< ascending by tree.id */
     size_t count, capacity;
     struct bw_buffer names;
-    uint64_t last_id;    /**< of the last root item that was read */
+    uint64_t last_id; /**< of the last root item that was read */
+    /** Why the key of a root item seems to be wrong, or NULL: see bw_subvolumes_report_doubt(). */
+    struct bw_error *doubt;
     uint64_t references; /**< sum of hashes: 0 if all ROOT_REFs have an equal ROOT_BACKREF */
     uint64_t default_id; /**< the default subvolume; 5 unless the user has set another one */
     /** `btrfs-image -s` changes the names of entries, but not those in the root tree. */
@@ -42,6 +44,9 @@ BW_VECTOR_FUNCTIONS(bw_subvolume_table, struct bw_subvolume);
 
 /** Reads all subvolumes from the root tree into fs->subvolumes; reports lost parts of that tree. */
 struct bw_error *bw_subvolumes_load(struct bw_fs *fs);
+
+/** Reports the first doubt. */
+void bw_subvolumes_report_doubt(struct bw_fs *fs);
 
 void bw_subvolumes_free(struct bw_subvolume_table *table);
 

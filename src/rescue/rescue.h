@@ -41,6 +41,10 @@ struct bw_error *bw_rescue_chunk_tree(struct bw_fs *fs, struct bw_error *why);
  * it if nothing was set. (root_tree.c) */
 struct bw_error *bw_rescue_root_tree(struct bw_fs *fs, struct bw_error *why);
 
+/** If bits in keys of root items are flipped, sets fs->root_tree to a copy with the right keys.
+ * (root_keys.c) */
+struct bw_error *bw_rescue_root_keys(struct bw_fs *fs, bool *corrected);
+
 /** Begins a tree in memory, which replaces a lost one. */
 struct bw_error *bw_rescue_begin_tree(struct bw_fs *fs, uint64_t id, struct bw_tree_editor *editor);
 

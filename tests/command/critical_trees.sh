@@ -81,6 +81,19 @@ for leaf in $(sed -n '1p;2p;9p;$p' <<< "$leaves"); do
     holds "check does not call the root of the root tree lost" eval '! out_has root-lost'
 done
 
+# A bit in the key of a root item is flipped: its root block says which tree it is.
+for key in '257 132 0 key 273 132 0' '256 132 0 key 0 132 0' '259 132 0 key 259 133 0' \
+    '5 132 0 key 7 132 0'; do
+    images subvolumes
+    # shellcheck disable=SC2086 # the words of a change
+    holds "the key of a root item is changed: $key" change "${copies[0]}" 1 $key
+    status=0 all "the key of a root item is wrong: $key" subvolumes \
+        'a bit in the key of the root item of tree .* is flipped'
+done
+images subvolumes
+holds "a root item is deleted" change "${copies[0]}" 1 259 132 0 delete
+expect "a subvolume without a root item" 1 'subvolume 259 has no root item' walk "${copies[0]}"
+
 # The loss of a leaf does not hide the log, even if the extent tree does not show which leaves are
 # in use, and the blocks of the tree on the disk are still known.
 images root-tree-levels
