@@ -91,7 +91,7 @@ static inline bool bw_leaf_next(const struct bw_node *leaf, uint32_t *slot, stru
 }
 
 /**
- * A leaf below a lost node that was found without the tree. Its pointer's key range begins at its
+ * A leaf, or a node, below a lost node that was found without the tree. Its pointer's key range begins at its
  * own first key, and ends at the next adopted leaf or at the end of the loss.
  */
 struct bw_adopted_leaf {

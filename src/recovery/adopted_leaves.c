@@ -54,6 +54,7 @@ struct adoption {
     struct bw_lost_list lost;     /* ranges of lost nodes; those of leaves are not in it */
     uint64_t newest;              /* no block below a lost node is newer */
     uint8_t level;                /* of the blocks that this pass looks for */
+    uint8_t lowest;               /* of the blocks that are adopted */
     struct bw_key_map lost_nodes; /* addresses of lost nodes, to their index in `ranges` */
     size_t known;                 /* how many of them the extent tree has */
     struct bw_key_map claim_of;   /* addresses of blocks found below them, to the claim, or NO_CLAIM
@@ -83,20 +84,22 @@ static bool is_claimed(const struct adoption *adoption, uint64_t tree, const str
     return false;
 }
 
-/* Adopts a leaf whose first key was lost. It may hold keys up to the end of that loss. */
-static struct bw_error *adopt_leaf(struct adoption *adoption, const struct found_block *found,
-                                   const struct bw_node *leaf)
+/* Adopts a block whose first key was lost. It may hold keys up to the end of that loss. */
+static struct bw_error *adopt_block(struct adoption *adoption, const struct found_block *found,
+                                   const struct bw_node *node)
 {
     const struct bw_lost_list *lost = &adoption->lost;
-    if (!leaf->item_count)
+    if (!node->item_count)
         return NULL;
-    struct bw_key first = bw_leaf_key(leaf, 0);
+    const struct bw_key first = bw_first_key(node);
     const struct bw_lost_range *range = bw_lost_list_find(lost, &first);
     if (!range || (found->claim != NO_CLAIM &&
                    !is_claimed(adoption, adoption->claims.items[found->claim].tree, &first)))
         return NULL;
-    struct bw_adopted_leaf adopted = {found->pointer, bw_leaf_key(leaf, leaf->item_count - 1),
-                                      range->wave};
+    const uint32_t last = node->item_count - 1;
+    struct bw_adopted_leaf adopted = {
+        found->pointer, node->level ? bw_node_key(node, last) : bw_leaf_key(node, last),
+        range->wave};
     adopted.pointer.expectation.first_key = first;
     adopted.pointer.expectation.has_first_key = true;
     /* Pieces that touch were lost in different waves. */
@@ -116,13 +119,14 @@ static struct bw_error *add_block(struct adoption *adoption, struct found_blocks
     return NULL;
 }
 
-/* Reads the blocks of this level that were found, in batches: adds the children of nodes, and
- * adopts leaves. A hostile node may have the same child as many others: each is added at most
+/* Reads the blocks of this level that were found, in batches: adds the children of nodes, or adopts
+ * the blocks if the level is the lowest. A hostile node may have the same child as many others: each is added at most
  * twice. */
 static struct bw_error *read_found(struct adoption *adoption)
 {
     const struct bw_tree_reader *reader = &adoption->fs->reader;
     struct found_blocks *unread = &adoption->unread;
+    const bool is_above = adoption->level > adoption->lowest; /* of those that are adopted */
     struct bw_request requests[BW_BATCH];
     struct bw_error *failure = NULL;
     for (size_t i = 0; i < unread->count && !failure; i += adoption->batch) {
@@ -141,11 +145,11 @@ static struct bw_error *read_found(struct adoption *adoption)
             /* References lead to all blocks below an unreadable node that no snapshot shares. */
             if (!is_good)
                 adoption->result->complete &=
-                    adoption->level && generation > adoption->tree->shared_until;
-            else if (!failure && !adoption->level)
-                failure = adopt_leaf(adoption, &blocks[k], &node);
-            for (uint32_t slot = 0;
-                 is_good && adoption->level && slot < node.item_count && !failure; slot++) {
+                    is_above && generation > adoption->tree->shared_until;
+            else if (!failure && !is_above)
+                failure = adopt_block(adoption, &blocks[k], &node);
+            for (uint32_t slot = 0; is_good && is_above && slot < node.item_count && !failure;
+                 slot++) {
                 const struct bw_block_pointer child =
                     bw_tree_child_pointer(&blocks[k].pointer, &node, slot);
                 const uint32_t known =
@@ -200,8 +204,8 @@ static struct bw_error *follow_reference(struct adoption *adoption,
         {.owner = adoption->tree->id, .generation = block->generation, .level = adoption->level}};
     BW_TRY(add_block(adoption, &adoption->unread, &pointer, claim));
 
-    /* Leaves are adopted at once, so that only a batch of them waits. */
-    if (adoption->level || adoption->unread.count < adoption->batch)
+    /* Blocks are adopted at once, so that only a batch of them waits. */
+    if (adoption->level > adoption->lowest || adoption->unread.count < adoption->batch)
         return NULL;
     return read_found(adoption);
 }
@@ -241,7 +245,7 @@ static int by_first_key(const void *a, const void *b)
 
 /* Searches level by level. The children of the blocks of one level, and the blocks that references
  * lead to, are the blocks of the next. */
-static struct bw_error *find_leaves(struct adoption *adoption)
+static struct bw_error *find_blocks(struct adoption *adoption)
 {
     const struct bw_fs *fs = adoption->fs;
     BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL};
@@ -250,7 +254,7 @@ static struct bw_error *find_leaves(struct adoption *adoption)
     uint8_t highest = 0;
     for (size_t i = 0; i < adoption->ranges->count && i < UINT32_MAX; i++) {
         const struct bw_lost_range *range = &adoption->ranges->items[i];
-        if (range->level == 0)
+        if (range->level <= adoption->lowest)
             continue;
         BW_TRY(bw_key_map_put(&adoption->lost_nodes, range->bytenr, (uint32_t)i));
         highest = range->level > highest ? range->level : highest;
@@ -260,13 +264,13 @@ static struct bw_error *find_leaves(struct adoption *adoption)
     if (!highest || !fs->extent_tree.id)
         return NULL;
 
-    BW_TRY(bw_lost_list_make(adoption->ranges, 1, &adoption->lost));
+    BW_TRY(bw_lost_list_make(adoption->ranges, adoption->lowest + 1, &adoption->lost));
     adoption->batch = bw_block_batch(&fs->reader);
     adoption->buffers = bw_block_buffer(&fs->reader, adoption->batch);
     if (!adoption->buffers)
         return bw_error_no_memory();
     adoption->result->complete = true;
-    for (unsigned level = highest + 1u; level--;) {
+    for (unsigned level = highest + 1u; level-- > adoption->lowest;) {
         const struct found_blocks above = adoption->unread;
         adoption->unread = adoption->below;
         adoption->below = above; /* all of them are read: empty */
@@ -303,13 +307,15 @@ static struct bw_error *find_leaves(struct adoption *adoption)
     return NULL;
 }
 
-struct bw_error *bw_adopt_leaves(const struct bw_fs *fs, const struct bw_tree *tree,
-                                 const struct bw_lost_ranges *lost, struct bw_adopted *result)
+struct bw_error *bw_adopt_blocks(const struct bw_fs *fs, const struct bw_tree *tree,
+                                 const struct bw_lost_ranges *lost, uint8_t level,
+                                 struct bw_adopted *result)
 {
-    struct adoption adoption = {.fs = fs, .tree = tree, .ranges = lost, .result = result};
+    struct adoption adoption = {
+        .fs = fs, .tree = tree, .ranges = lost, .lowest = level, .result = result};
     result->leaves.count = 0;
     result->complete = false;
-    struct bw_error *error = find_leaves(&adoption);
+    struct bw_error *error = find_blocks(&adoption);
     bw_lost_list_free(&adoption.lost);
     bw_key_map_free(&adoption.lost_nodes);
     bw_key_map_free(&adoption.claim_of);
@@ -396,7 +402,7 @@ struct bw_error *bw_adoptions_find(void *context, const struct bw_tree *of, uint
         if (!error)
             error = bw_find_lost_nodes(adoptions->fs, of, 0, &tree->lost);
         if (!error)
-            error = bw_adopt_leaves(adoptions->fs, of, &tree->lost, &tree->adopted);
+            error = bw_adopt_blocks(adoptions->fs, of, &tree->lost, 0, &tree->adopted);
         if (error) {
             free_tree(tree);
         } else {

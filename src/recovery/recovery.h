@@ -65,11 +65,13 @@ struct bw_error *bw_find_lost_nodes(struct bw_fs *fs, const struct bw_tree *tree
                                     struct bw_lost_ranges *lost);
 
 /**
- * Replaces `result` by the leaves of a tree that lie below its lost nodes; ranges of leaves do not
- * matter. Without a readable extent tree it finds none, or fewer. Fails only if memory runs out.
+ * Replaces `result` by the blocks of a tree that lie below its lost nodes, at this level: 0 for
+ * leaves. Ranges of `lost` without a node above that level do not matter. Without a readable extent
+ * tree it finds none, or fewer. Fails only if memory runs out.
  */
-struct bw_error *bw_adopt_leaves(const struct bw_fs *fs, const struct bw_tree *tree,
-                                 const struct bw_lost_ranges *lost, struct bw_adopted *result);
+struct bw_error *bw_adopt_blocks(const struct bw_fs *fs, const struct bw_tree *tree,
+                                 const struct bw_lost_ranges *lost, uint8_t level,
+                                 struct bw_adopted *result);
 
 /** The adopted leaves of all trees, found when a reader first meets a lost node. */
 struct bw_adoptions;

@@ -3,7 +3,7 @@
  * A plan of changes, as the files of this folder make it.
  *
  * plan.c checks the file system, and asks superblock_changes.c, copies.c, caches.c, inodes.c,
- * additions.c, reseal.c, sizes.c (with empty_chunks.c), conversions.c (with checksum_tree.c),
+ * additions.c, nodes.c, reseal.c, sizes.c (with empty_chunks.c), conversions.c (with checksum_tree.c),
  * group_trees.c and roll_back.c for changes; block_edits.c collects those of bytes in tree blocks,
  * removals.c of items, for which room.c makes room; matching.c finds the changes that are about a
  * finding; trial.c turns the chosen ones into changed ranges of the devices, and tries them;
@@ -475,6 +475,9 @@ struct bw_error *bw_repair_plan_additions(struct bw_repair *repair);
 
 /** Fields that other verified items determine, and other flipped bits. (inodes.c) */
 struct bw_error *bw_repair_plan_inodes(struct bw_repair *repair);
+
+/** Nodes of which no copy is good, from the references of their children. (nodes.c) */
+struct bw_error *bw_repair_plan_nodes(struct bw_repair *repair);
 
 /** Blocks that fail nothing but their checksum; or only such blocks with children. (reseal.c) */
 struct bw_error *bw_repair_plan_seals(struct bw_repair *repair, bool has_children);

@@ -279,7 +279,7 @@ static struct bw_error *adopt_leaves(struct bw_subvolume_walk *walk)
         error = bw_waves_report_lost(walk, &nodes.items[i]);
     free(nodes.items);
     BW_TRY(error);
-    BW_TRY(bw_adopt_leaves(walk->fs, walk->scope.tree, &walk->lost, &walk->adopted));
+    BW_TRY(bw_adopt_blocks(walk->fs, walk->scope.tree, &walk->lost, 0, &walk->adopted));
     if (!walk->adopted.leaves.count)
         return NULL;
     BW_TRY(bw_waves_walk_adopted(walk));

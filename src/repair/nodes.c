@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Nodes of which no copy is good. A node contains nothing but the first key, address and generation
+ * of each child. The extent tree has a reference from each child to the tree of the node, or to the
+ * node, so all children are known (recovery/adopted_leaves.c), and they know the rest.
+ *
+ * The check of the trial proves that no child is missing or too many: the references of the extent
+ * tree must agree with those of all nodes.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "btree/find_leaf.h"
+#include "btree/memory.h"
+#include "data/references.h"
+#include "ondisk/disk.h"
+#include "owners/tree_list.h"
+#include "recovery/recovery.h"
+#include "repair/repair.h"
+
+/* A lost node. */
+struct lost_node {
+    struct bw_repair_finding *finding;
+    struct bw_block_pointer pointer;
+};
+
+BW_VECTOR(lost_nodes, struct lost_node);
+
+/* Lists the trees that refer to a block, according to the extent tree. */
+static struct bw_error *list_trees(struct bw_repair *repair, uint64_t bytenr,
+                                   struct bw_numbers *trees)
+{
+    struct bw_extent_entry extent = {0};
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, repair->fs, &repair->fs->extent_tree,
+                      (struct bw_key){bytenr, BW_EXTENT_ITEM, 0},
+                      (struct bw_key){bytenr, BW_TREE_BLOCK_REF, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_reference reference;
+        if (bw_extent_entry_decode(repair->fs, item, &extent)) {
+            while (bw_extent_reference_step(&extent, &reference))
+                if (reference.kind == BW_TREE_BLOCK_REF)
+                    BW_TRY(bw_numbers_push(trees, reference.source));
+        } else if (bw_extent_keyed(&extent, item, &reference) &&
+                   reference.kind == BW_TREE_BLOCK_REF) {
+            BW_TRY(bw_numbers_push(trees, reference.source));
+        }
+    }
+    return bw_fs_items_error(&items);
+}
+
+/* The owner in the header of a lost node: if several trees share the node, its children refer only
+ * to the one that made it. If they refer to the node, its owner does not matter any more: probably
+ * that of the child. */
+static struct bw_error *find_owner(struct bw_repair *repair, uint64_t node, uint64_t child,
+                                   bw_le64 *owner)
+{
+    BW_SCOPED(bw_numbers) struct bw_numbers of_node = {0}, of_child = {0};
+    BW_TRY(list_trees(repair, node, &of_node));
+    BW_TRY(list_trees(repair, child, &of_child));
+    for (size_t i = 0; i < of_node.count; i++)
+        for (size_t k = 0; k < of_child.count; k++)
+            if (of_node.items[i] == of_child.items[k])
+                *owner = bw_put64(of_node.items[i]);
+    return NULL;
+}
+
+/* Plans a node with those of the blocks whose keys belong in it. */
+static struct bw_error *plan_node(struct bw_repair *repair, const struct bw_tree *tree,
+                                  const struct lost_node *lost, const struct bw_adopted *blocks)
+{
+    const uint32_t nodesize = repair->fs->superblock.nodesize;
+    const struct bw_tree_block_expectation *expectation = &lost->pointer.expectation;
+    const struct bw_adopted_leaf *children = blocks->leaves.items;
+    size_t first = 0;
+    while (first < blocks->leaves.count &&
+           bw_key_compare(&children[first].pointer.expectation.first_key, &expectation->first_key) <
+               0)
+        first++;
+    children += first;
+    const size_t left = blocks->leaves.count - first;
+    const size_t room =
+        (nodesize - sizeof(struct bw_disk_header)) / sizeof(struct bw_disk_key_pointer);
+    size_t count = 0;
+    while (count < left && bw_key_compare(&children[count].pointer.expectation.first_key,
+                                          &expectation->end_key) < 0)
+        count++;
+    if (!count || count > room ||
+        (expectation->has_first_key &&
+         bw_key_compare(&children->pointer.expectation.first_key, &expectation->first_key) != 0))
+        return NULL;
+
+    const uint8_t *child;
+    BW_AUTO_FREE uint8_t *block = calloc(1, nodesize);
+    struct bw_disk_header *header = (void *)block;
+    if (!block)
+        return bw_error_no_memory();
+    BW_TRY(bw_repair_block_contents(repair, children->pointer.bytenr, &child));
+    if (!child)
+        return NULL;
+    memcpy(header, child, sizeof *header);
+    BW_TRY(find_owner(repair, lost->pointer.bytenr, children->pointer.bytenr, &header->owner));
+    header->bytenr = bw_put64(lost->pointer.bytenr);
+    header->generation = bw_put64(expectation->generation);
+    header->item_count = bw_put32((uint32_t)count);
+    header->level = expectation->level;
+    struct bw_disk_key_pointer *pointers = (void *)(block + sizeof *header);
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_block_pointer *pointer = &children[i].pointer;
+        pointers[i] = (struct bw_disk_key_pointer){bw_key_encode(&pointer->expectation.first_key),
+                                                   bw_put64(pointer->bytenr),
+                                                   bw_put64(pointer->expectation.generation)};
+    }
+    BW_AUTO_FREE char *why = bw_repair_text("no copy of it is good, tree %" PRIu64, tree->id);
+    BW_AUTO_FREE char *proof = bw_repair_text(
+        "the references of the extent tree from %zu blocks to this node or its tree", count);
+    return bw_repair_edit_contents(repair, lost->finding, lost->pointer.bytenr, block,
+                                   (struct bw_repair_edit){.what = "node with the pointers",
+                                                           .why = why,
+                                                           .proof = proof,
+                                                           .is_made = true,
+                                                           .reveals = true});
+}
+
+/* Plans the lost nodes of a tree at a level. */
+static struct bw_error *plan_level(struct bw_repair *repair, const struct bw_tree *tree,
+                                   uint8_t level)
+{
+    BW_SCOPED(bw_lost_ranges) struct bw_lost_ranges ranges = {0};
+    BW_SCOPED(lost_nodes) struct lost_nodes nodes = {0};
+    BW_SCOPED(bw_adopted) struct bw_adopted blocks = {0};
+    for (size_t i = 0; i < repair->findings.count; i++) {
+        struct lost_node node = {.finding = &repair->findings.items[i]};
+        const bool is_lost =
+            bw_repair_is_about_lost(node.finding) || bw_repair_is(node.finding, "root-lost");
+        bool found = false;
+        if (!is_lost || node.finding->tree != tree->id || node.finding->planned ||
+            node.finding->flipped_block != BW_ABSENT)
+            continue;
+        BW_TRY(bw_repair_find_pointer(&repair->fs->reader, tree, node.finding->logical,
+                                      &node.finding->key, &node.pointer, &found));
+        if (!found || node.pointer.expectation.level != level)
+            continue;
+        BW_TRY(lost_nodes_push(&nodes, node));
+        BW_TRY(bw_lost_ranges_push(&ranges, bw_lost_range_of(&node.pointer, 0)));
+    }
+    if (!nodes.count)
+        return NULL;
+    BW_TRY(bw_adopt_blocks(repair->fs, tree, &ranges, (uint8_t)(level - 1), &blocks));
+    for (size_t i = 0; i < nodes.count && blocks.complete; i++)
+        BW_TRY(plan_node(repair, tree, &nodes.items[i], &blocks));
+    return NULL;
+}
+
+struct bw_error *bw_repair_plan_nodes(struct bw_repair *repair)
+{
+    BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
+    bool is_needed = false;
+    for (size_t i = 0; i < repair->findings.count; i++)
+        is_needed |= bw_repair_is_about_lost(&repair->findings.items[i]) ||
+                     bw_repair_is(&repair->findings.items[i], "root-lost");
+    if (!is_needed || repair->is_made)
+        return NULL;
+    BW_TRY(bw_tree_list_load(repair->fs, &trees));
+    for (size_t i = 0; i < trees.entries.count; i++) {
+        const struct bw_listed_tree *listed = &trees.entries.items[i];
+        struct bw_tree tree = listed->tree;
+        if (tree.id == BW_CHUNK_TREE) /* not one that was rebuilt in memory */
+            tree.root = repair->fs->superblock.chunk_root;
+        if (tree.id == BW_ROOT_TREE && tree.root.bytenr >= BW_MEMORY_START)
+            tree.root = repair->fs->superblock.root;
+        if (tree.id == BW_EXTENT_TREE || tree.id == BW_TREE_RELOC || !listed->references)
+            continue;
+        for (uint8_t level = tree.root.level; level; level--)
+            BW_TRY(plan_level(repair, &tree, level));
+    }
+    return NULL;
+}
