@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "btree/find_leaf.h"
 #include "btree/memory.h"
 #include "data/references.h"
@@ -27,9 +28,20 @@ struct lost_node {
 
 BW_VECTOR(lost_nodes, struct lost_node);
 
-/* Lists the trees that refer to a block, according to the extent tree. */
-static struct bw_error *list_trees(struct bw_repair *repair, uint64_t bytenr,
-                                   struct bw_numbers *trees)
+/* The references to a block, according to the extent tree. */
+struct owners {
+    struct bw_numbers trees; /* that refer to it themselves */
+    bool counts_by_address;  /* its children refer to it, not to its owner */
+    bool is_shared;
+};
+
+static void owners_free(struct owners *owners)
+{
+    bw_numbers_free(&owners->trees);
+}
+
+static struct bw_error *read_owners(struct bw_repair *repair, uint64_t bytenr,
+                                    struct owners *owners)
 {
     struct bw_extent_entry extent = {0};
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
@@ -39,53 +51,62 @@ static struct bw_error *list_trees(struct bw_repair *repair, uint64_t bytenr,
     for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
         struct bw_reference reference;
         if (bw_extent_entry_decode(repair->fs, item, &extent)) {
+            owners->counts_by_address = extent.shared_children;
+            owners->is_shared = extent.shared_children || extent.references > 1;
             while (bw_extent_reference_step(&extent, &reference))
                 if (reference.kind == BW_TREE_BLOCK_REF)
-                    BW_TRY(bw_numbers_push(trees, reference.source));
+                    BW_TRY(bw_numbers_push(&owners->trees, reference.source));
         } else if (bw_extent_keyed(&extent, item, &reference) &&
                    reference.kind == BW_TREE_BLOCK_REF) {
-            BW_TRY(bw_numbers_push(trees, reference.source));
+            BW_TRY(bw_numbers_push(&owners->trees, reference.source));
         }
     }
     return bw_fs_items_error(&items);
 }
 
-/* The owner in the header of a lost node: if several trees share the node, its children refer only
- * to the one that made it. If they refer to the node, its owner does not matter any more: probably
- * that of the child. */
-static struct bw_error *find_owner(struct bw_repair *repair, uint64_t node, uint64_t child,
-                                   bw_le64 *owner)
+/* Sets what a header of the node says about its references. If several trees share the node, its
+ * children refer only to its owner. If they refer to its address, the owner no longer matters: it
+ * stays that of the child, with whose header this one begins. */
+static struct bw_error *set_owner(struct bw_repair *repair, const struct bw_tree *tree,
+                                  const struct lost_node *lost, uint64_t child,
+                                  struct bw_disk_header *header)
 {
-    BW_SCOPED(bw_numbers) struct bw_numbers of_node = {0}, of_child = {0};
-    BW_TRY(list_trees(repair, node, &of_node));
-    BW_TRY(list_trees(repair, child, &of_child));
-    for (size_t i = 0; i < of_node.count; i++)
-        for (size_t k = 0; k < of_child.count; k++)
-            if (of_node.items[i] == of_child.items[k])
-                *owner = bw_put64(of_node.items[i]);
+    BW_SCOPED(owners) struct owners of_node = {.is_shared = false}, of_child = of_node;
+    BW_TRY(read_owners(repair, lost->pointer.bytenr, &of_node));
+    BW_TRY(read_owners(repair, child, &of_child));
+    for (size_t i = 0; i < of_node.trees.count && !of_node.counts_by_address; i++)
+        for (size_t k = 0; k < of_child.trees.count; k++)
+            if (of_node.trees.items[i] == of_child.trees.items[k])
+                header->owner = bw_put64(of_node.trees.items[i]);
+
+    /* The flag tells the kernel to look for references even if no snapshot is that new. */
+    uint64_t flags = bw_get64(header->flags) & ~(uint64_t)BW_HEADER_RELOCATED;
+    if (of_node.is_shared && lost->pointer.expectation.generation > tree->shared_until)
+        flags |= BW_HEADER_RELOCATED;
+    header->flags = bw_put64(flags);
     return NULL;
+}
+
+/* The number of blocks whose keys are before a key. */
+static size_t count_before(const struct bw_adopted_leaves *blocks, const struct bw_key *key)
+{
+    return BW_FIRST_INDEX(i, blocks->count,
+                          bw_key_compare(&blocks->items[i].pointer.expectation.first_key, key) >=
+                              0);
 }
 
 /* Plans a node with those of the blocks whose keys belong in it. */
 static struct bw_error *plan_node(struct bw_repair *repair, const struct bw_tree *tree,
-                                  const struct lost_node *lost, const struct bw_adopted *blocks)
+                                  const struct lost_node *lost,
+                                  const struct bw_adopted_leaves *blocks)
 {
     const uint32_t nodesize = repair->fs->superblock.nodesize;
     const struct bw_tree_block_expectation *expectation = &lost->pointer.expectation;
-    const struct bw_adopted_leaf *children = blocks->leaves.items;
-    size_t first = 0;
-    while (first < blocks->leaves.count &&
-           bw_key_compare(&children[first].pointer.expectation.first_key, &expectation->first_key) <
-               0)
-        first++;
-    children += first;
-    const size_t left = blocks->leaves.count - first;
+    const size_t first = count_before(blocks, &expectation->first_key);
+    const size_t count = count_before(blocks, &expectation->end_key) - first;
     const size_t room =
         (nodesize - sizeof(struct bw_disk_header)) / sizeof(struct bw_disk_key_pointer);
-    size_t count = 0;
-    while (count < left && bw_key_compare(&children[count].pointer.expectation.first_key,
-                                          &expectation->end_key) < 0)
-        count++;
+    const struct bw_adopted_leaf *children = &blocks->items[first];
     if (!count || count > room ||
         (expectation->has_first_key &&
          bw_key_compare(&children->pointer.expectation.first_key, &expectation->first_key) != 0))
@@ -100,7 +121,7 @@ static struct bw_error *plan_node(struct bw_repair *repair, const struct bw_tree
     if (!child)
         return NULL;
     memcpy(header, child, sizeof *header);
-    BW_TRY(find_owner(repair, lost->pointer.bytenr, children->pointer.bytenr, &header->owner));
+    BW_TRY(set_owner(repair, tree, lost, children->pointer.bytenr, header));
     header->bytenr = bw_put64(lost->pointer.bytenr);
     header->generation = bw_put64(expectation->generation);
     header->item_count = bw_put32((uint32_t)count);
@@ -115,19 +136,15 @@ static struct bw_error *plan_node(struct bw_repair *repair, const struct bw_tree
     BW_AUTO_FREE char *why = bw_repair_text("no copy of it is good, tree %" PRIu64, tree->id);
     BW_AUTO_FREE char *proof = bw_repair_text(
         "the references of the extent tree from %zu blocks to this node or its tree", count);
-    return bw_repair_edit_contents(repair, lost->finding, lost->pointer.bytenr, block,
-                                   (struct bw_repair_edit){.what = "node with the pointers",
-                                                           .why = why,
-                                                           .proof = proof,
-                                                           .is_made = true,
-                                                           .reveals = true});
+    return bw_repair_edit_contents(
+        repair, lost->finding, lost->pointer.bytenr, block,
+        (struct bw_repair_edit){
+            .what = "tree node", .why = why, .proof = proof, .is_made = true, .reveals = true});
 }
 
-/* Plans the lost nodes of a tree at a level. */
-static struct bw_error *plan_level(struct bw_repair *repair, const struct bw_tree *tree,
-                                   uint8_t level)
+/* Plans the lost nodes of a tree, level by level. */
+static struct bw_error *plan_tree(struct bw_repair *repair, const struct bw_tree *tree)
 {
-    BW_SCOPED(bw_lost_ranges) struct bw_lost_ranges ranges = {0};
     BW_SCOPED(lost_nodes) struct lost_nodes nodes = {0};
     BW_SCOPED(bw_adopted) struct bw_adopted blocks = {0};
     for (size_t i = 0; i < repair->findings.count; i++) {
@@ -135,21 +152,24 @@ static struct bw_error *plan_level(struct bw_repair *repair, const struct bw_tre
         const bool is_lost =
             bw_repair_is_about_lost(node.finding) || bw_repair_is(node.finding, "root-lost");
         bool found = false;
-        if (!is_lost || node.finding->tree != tree->id || node.finding->planned ||
-            node.finding->flipped_block != BW_ABSENT)
-            continue;
-        BW_TRY(bw_repair_find_pointer(&repair->fs->reader, tree, node.finding->logical,
-                                      &node.finding->key, &node.pointer, &found));
-        if (!found || node.pointer.expectation.level != level)
-            continue;
-        BW_TRY(lost_nodes_push(&nodes, node));
-        BW_TRY(bw_lost_ranges_push(&ranges, bw_lost_range_of(&node.pointer, 0)));
+        if (is_lost && node.finding->tree == tree->id && !node.finding->planned &&
+            node.finding->flipped_block == BW_ABSENT)
+            BW_TRY(bw_repair_find_pointer(&repair->fs->reader, tree, node.finding->logical,
+                                          &node.finding->key, &node.pointer, &found));
+        if (found && node.pointer.expectation.level)
+            BW_TRY(lost_nodes_push(&nodes, node));
     }
-    if (!nodes.count)
-        return NULL;
-    BW_TRY(bw_adopt_blocks(repair->fs, tree, &ranges, (uint8_t)(level - 1), &blocks));
-    for (size_t i = 0; i < nodes.count && blocks.complete; i++)
-        BW_TRY(plan_node(repair, tree, &nodes.items[i], &blocks));
+    for (uint8_t level = tree->root.level; nodes.count && level; level--) {
+        BW_SCOPED(bw_lost_ranges) struct bw_lost_ranges ranges = {0};
+        for (size_t i = 0; i < nodes.count; i++)
+            if (nodes.items[i].pointer.expectation.level == level)
+                BW_TRY(bw_lost_ranges_push(&ranges, bw_lost_range_of(&nodes.items[i].pointer, 0)));
+        if (ranges.count)
+            BW_TRY(bw_adopt_blocks(repair->fs, tree, &ranges, (uint8_t)(level - 1), &blocks));
+        for (size_t i = 0; i < nodes.count && ranges.count && blocks.complete; i++)
+            if (nodes.items[i].pointer.expectation.level == level)
+                BW_TRY(plan_node(repair, tree, &nodes.items[i], &blocks.leaves));
+    }
     return NULL;
 }
 
@@ -170,10 +190,10 @@ struct bw_error *bw_repair_plan_nodes(struct bw_repair *repair)
             tree.root = repair->fs->superblock.chunk_root;
         if (tree.id == BW_ROOT_TREE && tree.root.bytenr >= BW_MEMORY_START)
             tree.root = repair->fs->superblock.root;
-        if (tree.id == BW_EXTENT_TREE || tree.id == BW_TREE_RELOC || !listed->references)
+        if (tree.id == BW_EXTENT_TREE || tree.id == BW_TREE_RELOC ||
+            (!listed->references && listed->drop_progress.objectid))
             continue;
-        for (uint8_t level = tree.root.level; level; level--)
-            BW_TRY(plan_level(repair, &tree, level));
+        BW_TRY(plan_tree(repair, &tree));
     }
     return NULL;
 }
