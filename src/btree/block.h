@@ -91,8 +91,8 @@ static inline bool bw_leaf_next(const struct bw_node *leaf, uint32_t *slot, stru
 }
 
 /**
- * A leaf, or a node, below a lost node that was found without the tree. Its pointer's key range begins at its
- * own first key, and ends at the next adopted leaf or at the end of the loss.
+ * A leaf, or a node, below a lost node that was found without the tree. Its pointer's key range
+ * begins at its own first key, and ends at the next adopted block or at the end of the loss.
  */
 struct bw_adopted_leaf {
     struct bw_block_pointer pointer;

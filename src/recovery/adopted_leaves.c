@@ -120,8 +120,8 @@ static struct bw_error *add_block(struct adoption *adoption, struct found_blocks
 }
 
 /* Reads the blocks of this level that were found, in batches: adds the children of nodes, or adopts
- * the blocks if the level is the lowest. A hostile node may have the same child as many others: each is added at most
- * twice. */
+ * the blocks if the level is the lowest. A hostile node may have the same child as many others:
+ * each is added at most twice. */
 static struct bw_error *read_found(struct adoption *adoption)
 {
     const struct bw_tree_reader *reader = &adoption->fs->reader;

@@ -3,12 +3,12 @@
  * A plan of changes, as the files of this folder make it.
  *
  * plan.c checks the file system, and asks superblock_changes.c, copies.c, caches.c, inodes.c,
- * additions.c, nodes.c, reseal.c, sizes.c (with empty_chunks.c), conversions.c (with checksum_tree.c),
- * group_trees.c and roll_back.c for changes; block_edits.c collects those of bytes in tree blocks,
- * removals.c of items, for which room.c makes room; matching.c finds the changes that are about a
- * finding; trial.c turns the chosen ones into changed ranges of the devices, and tries them;
- * files.c reads files for that; leave_out.c finds the changes that fail; rounds.c plans again on
- * the result; places.c finds these ranges in the files.
+ * additions.c, nodes.c, reseal.c, sizes.c (with empty_chunks.c), conversions.c (with
+ * checksum_tree.c), group_trees.c and roll_back.c for changes; block_edits.c collects those of
+ * bytes in tree blocks, removals.c of items, for which room.c makes room; matching.c finds the
+ * changes that are about a finding; trial.c turns the chosen ones into changed ranges of the
+ * devices, and tries them; files.c reads files for that; leave_out.c finds the changes that fail;
+ * rounds.c plans again on the result; places.c finds these ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
