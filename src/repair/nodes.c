@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Nodes of which no copy is good. A node contains nothing but the first key, address and generation
- * of each child. The extent tree has a reference from each child to the tree of the node, or to the
- * node, so all children are known (recovery/adopted_leaves.c), and they know the rest.
+ * Nodes of which no copy is good. A node contains only the first key, address and generation of
+ * each child. The extent tree has a reference from each child to the tree of the node, or to the
+ * node, so all children are known (recovery/adopted_leaves.c). Their headers contain the rest.
  *
- * The check of the trial proves that no child is missing or too many: the references of the extent
- * tree must agree with those of all nodes.
+ * The check of the trial proves that no child is missing or superfluous: the references in the
+ * extent tree must agree with the pointers of all nodes.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -64,9 +64,9 @@ static struct bw_error *read_owners(struct bw_repair *repair, uint64_t bytenr,
     return bw_fs_items_error(&items);
 }
 
-/* Sets what a header of the node says about its references. If several trees share the node, its
- * children refer only to its owner. If they refer to its address, the owner no longer matters: it
- * stays that of the child, with whose header this one begins. */
+/* Sets the members of a header that depend on references. If several trees share the node, its
+ * children refer only to its owner. If they refer to its address, the owner no longer matters, and
+ * remains the child's, whose header this one begins as. */
 static struct bw_error *set_owner(struct bw_repair *repair, const struct bw_tree *tree,
                                   const struct lost_node *lost, uint64_t child,
                                   struct bw_disk_header *header)
@@ -95,7 +95,7 @@ static size_t count_before(const struct bw_adopted_leaves *blocks, const struct 
                               0);
 }
 
-/* Plans a node with those of the blocks whose keys belong in it. */
+/* Plans a node with the blocks whose first keys are in its range. */
 static struct bw_error *plan_node(struct bw_repair *repair, const struct bw_tree *tree,
                                   const struct lost_node *lost,
                                   const struct bw_adopted_leaves *blocks)
