@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What scripts/make-docs makes from the tables of the program: whether the committed files are up to
-# date, the headers, the offsets of records, which must not change, and the manual.
+# date, the headers, the members of records, which must not change, and the manual.
 # shellcheck disable=SC2016 # backquotes are Markdown's
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
@@ -26,27 +26,25 @@ commands=$(query '[c["name"] for c in t["commands"]]')
 
 # A copy of the tree, so that files can be changed.
 made=$WORK/made
-mkdir -p "$made/tests/data"
+mkdir -p "$made"
 cp -r "$ROOT/README.md" "$ROOT/docs" "$ROOT/scripts" "$ROOT/examples" "$made"
-golden=$ROOT/tests/data/records.offsets
-cp "$golden" "$made/tests/data"
+golden=$ROOT/docs/probes/README.md
 make_docs() { "$ROOT/scripts/make-docs" "${1:-$PROGRAM}" "$made"; }
 holds "make-docs makes the files" make_docs
 
-# The headers are C without dependencies, and have the offsets of the golden file.
+# The headers are C without dependencies, and have the offsets of the program's own structures.
+query '[f"""{r["name"]} _Static_assert(__builtin_offsetof(struct bw_{r["name"]}, {m["name"]}"""
+    f"""{"_" * (m["name"] == "inline")}) == {m["offset"]}, \"\");"""
+    for r in t["records"] if not r["on_disk"] for m in r["members"]]' > "$WORK/offsets"
 if have "${COMPILER[0]}"; then
     for path in "$BUILD/include/btrfs-walk/records.h" "$ROOT/scripts/bpftrace/btrfs-walk.bt.h"; do
         header=$(basename "$path")
         sed -n 's/^struct bw_\([a-z]*info\) {$/\1/p' "$path" > "$WORK/structures"
-        awk 'NR == FNR { known[$1]; next }
-            $1 in known {
-                printf "_Static_assert(__builtin_offsetof(struct bw_%s, %s) == %s, \"\");\n",
-                    $1, $2 == "inline" ? "inline_" : $2, $3
-            }' \
-            "$WORK/structures" "$golden" > "$WORK/asserts"
+        awk 'NR == FNR { known[$1]; next } $1 in known { sub($1 " ", ""); print }' \
+            "$WORK/structures" "$WORK/offsets" > "$WORK/asserts"
         cat "$path" "$WORK/asserts" > "$WORK/header.c"
         holds "$header has structures with known offsets" [ -s "$WORK/asserts" ]
-        holds "$header compiles, with the offsets of the golden file" \
+        holds "$header compiles, with the offsets of the program" \
             "${COMPILER[@]}" -std=c11 -Wall -Wextra -Werror -I"$ROOT/include" -fsyntax-only \
             "$WORK/header.c"
     done
@@ -55,21 +53,21 @@ else
     skip "a compiler" "whether the headers compile"
 fi
 
-# Records may only grow: a changed or missing line is refused, a new one is added.
-sed -i '/^blockinfo items /d' "$made/tests/data/records.offsets"
+# Records may only grow: a changed or missing member is refused, a new one is added.
+page=$made/docs/probes/README.md
+sed -i '/^### blockinfo$/,/^### /{/^| `items` /d}' "$page"
 holds "a new member is added" make_docs
-holds "the new member is added where it belongs" cmp "$golden" "$made/tests/data/records.offsets"
-for edit in 's/^blockinfo logical 24 u64$/blockinfo logical 24 i64/' \
-    '$s/.*/&\ngoneinfo call 0 u64/' \
-    's/^blockinfo mirror .*$/&\nblockinfo gone 40 u64/'; do
-    sed "$edit" "$golden" > "$made/tests/data/records.offsets"
-    cp "$made/tests/data/records.offsets" "$WORK/before"
+holds "the new member is added where it belongs" cmp "$golden" "$page"
+for edit in '/^### blockinfo$/,/^### /s/^| `logical` | u64 |/| `logical` | i64 |/' \
+    's/^### blockinfo$/### goneinfo/' \
+    '/^### blockinfo$/,/^### /s/^| `mirror` .*/&\n| `gone` | u64 | number |/'; do
+    sed "$edit" "$golden" > "$page"
+    cp "$page" "$WORK/before"
     make_docs 2> "$WORK/err"
     holds "a change is refused: $edit" [ $? -ne 0 -a -s "$WORK/err" ]
-    holds "make-docs does not write the refused file: $edit" \
-        cmp "$WORK/before" "$made/tests/data/records.offsets"
+    holds "make-docs does not write the refused file: $edit" cmp "$WORK/before" "$page"
 done
-cp "$golden" "$made/tests/data"
+cp "$golden" "$page"
 
 # The page of a layer that no longer exists is removed; a page that was written by hand is kept.
 : > "$made/docs/xlators/notes.md"
