@@ -223,8 +223,13 @@ $(MANUAL) &: $(PROGRAM) scripts/make-docs packaging/debian/changelog $(wildcard 
 	$(call quiet,MAN)scripts/make-docs --man $(PROGRAM) $(BUILD)/man
 endif
 
+# Most unit tests are functions only: their main() is made. Few of them need their parameter.
 # Without optimization, because compiling the tests takes longer than running them.
-$(BUILD)/tests/unit/%.o: override CFLAGS += -O0
+$(BUILD)/tests/unit/%.o: override CFLAGS += -O0 -Wno-unused-parameter
+$(BUILD)/tests/unit/%.o: tests/unit/%.c scripts/make-test-main $(BUILD)/features | $(RECORDS)
+	@mkdir -p $(@D)
+	@scripts/make-test-main $< > $(@:.o=.c)
+	$(call quiet,CC)$(CC) $(CPPFLAGS) -I. -Itests $(CFLAGS) -MMD -MP -c -o $@ $(@:.o=.c)
 
 # The code to test, including internal functions, linked once for all tests.
 TESTED := $(BUILD)/tests/libtested.so

@@ -143,7 +143,7 @@ unsigned variant_step(void);
  * which a busy machine may need more; that times the SLOWNESS of the environment: a machine that is
  * emulated takes longer. */
 void limit_seconds(unsigned seconds);
-/** Group setup for tests that might hang: ends the program after five minutes of processor time. */
+/** The group setup of most tests: ends the program after five minutes of processor time. */
 int limit_time(void **state);
 /* Whether RLIMIT_AS can be set: sanitizers reserve much of the address space. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

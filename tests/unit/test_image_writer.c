@@ -75,7 +75,6 @@ static void check_superblock(const struct iw_image *image, unsigned device, unsi
 
 static void test_superblocks(void **state)
 {
-    (void)state;
     static const uint64_t devids[] = {7, 3, 900};
     for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++) {
         struct iw_options options = {.checksum_type = (enum bw_checksum_type)type,
@@ -98,7 +97,6 @@ static void set_generation(struct bw_disk_superblock *super, void *closure)
 
 static void test_superblock_edit(void **state)
 {
-    (void)state;
     struct iw_options options = {.device_size = 80 << 20};
     struct iw_image *image = make_image(&options, 3);
     struct bw_disk_superblock super;
@@ -153,7 +151,6 @@ static void check_all_blocks(const struct iw_image *image, const struct iw_optio
 
 static void test_blocks_of_all_profiles(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(all_profiles); i++) {
         struct iw_options options = spread(all_profiles[i], 0);
         struct iw_image *image = make_image(&options, 40);
@@ -164,7 +161,6 @@ static void test_blocks_of_all_profiles(void **state)
 
 static void test_blocks_of_all_sizes(void **state)
 {
-    (void)state;
     for (uint32_t nodesize = 4096; nodesize <= BW_MAX_NODESIZE; nodesize *= 2)
         for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++) {
             struct iw_options options = {.nodesize = nodesize,
@@ -180,7 +176,6 @@ static void test_blocks_of_all_sizes(void **state)
 
 static void test_no_two_copies_share_a_place(void **state)
 {
-    (void)state;
     struct iw_options options = spread(BW_GROUP_RAID10, 6);
     struct iw_image *image = make_image(&options, 30);
     for (size_t i = 0; i < iw_block_count(image); i++)
@@ -217,7 +212,6 @@ static void check_pointers(const struct iw_image *image, const struct iw_block *
 
 static void test_levels(void **state)
 {
-    (void)state;
     struct iw_options options = {.nodesize = 4096, .items_per_leaf = 2, .pointers_per_node = 2};
     struct iw_image *image = iw_create(&options);
     for (char name[] = "a"; *name <= 'z'; ++*name)
@@ -299,7 +293,6 @@ static void check_parity(const struct iw_image *image)
 
 static void test_parity(void **state)
 {
-    (void)state;
     for (unsigned devices = 3; devices <= 6; devices++)
         for (unsigned raid6 = 0; raid6 <= 1; raid6++) {
             struct iw_options options = spread(raid6 ? BW_GROUP_RAID6 : BW_GROUP_RAID5, devices);
@@ -318,7 +311,6 @@ static void fill(uint8_t *block, uint32_t nodesize, void *closure)
  * rebuilt. */
 static void test_rewriting_brings_parity_along(void **state)
 {
-    (void)state;
     struct iw_options options = spread(BW_GROUP_RAID6, 5);
     struct iw_image *image = make_image(&options, 40);
     const struct iw_block *leaf = iw_block_find(image, BW_TOP_SUBVOLUME, 0, 3);
@@ -349,7 +341,6 @@ static bool is_sound(const struct iw_image *image, uint64_t logical, unsigned co
 
 static void test_damage_is_where_it_was_asked_for(void **state)
 {
-    (void)state;
     struct iw_options options = spread(BW_GROUP_RAID1C3, 3);
     struct iw_image *image = make_image(&options, 40);
     uint64_t logical = iw_block_find(image, BW_TOP_SUBVOLUME, 0, 2)->logical, generation;
@@ -366,7 +357,6 @@ static void test_damage_is_where_it_was_asked_for(void **state)
 
 static void test_devices_go_away(void **state)
 {
-    (void)state;
     struct iw_options options = spread(BW_GROUP_RAID1, 3);
     struct iw_image *image = make_image(&options, 4);
     const char *paths[IW_MAX_DEVICES];
@@ -379,21 +369,4 @@ static void test_devices_go_away(void **state)
     assert_non_null(file);
     fclose(file);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_superblocks),
-        cmocka_unit_test(test_superblock_edit),
-        cmocka_unit_test(test_blocks_of_all_profiles),
-        cmocka_unit_test(test_blocks_of_all_sizes),
-        cmocka_unit_test(test_no_two_copies_share_a_place),
-        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_parity),
-        cmocka_unit_test(test_rewriting_brings_parity_along),
-        cmocka_unit_test(test_damage_is_where_it_was_asked_for),
-        cmocka_unit_test(test_devices_go_away),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

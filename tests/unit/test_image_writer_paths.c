@@ -26,7 +26,6 @@ static void check_paths(const struct iw_image *image, const char *const *wanted,
 
 static void test_expected_paths(void **state)
 {
-    (void)state;
     static const char *const wanted[] = {
         "/a file",   "/high/moved/ext", "/high/moved/hard", "/nest/inner/deep",
         "/nest/old", "/plain",          "/snap/old",        "/snap/only here",
@@ -61,7 +60,6 @@ static void test_expected_paths(void **state)
 
 static void test_names_of_one_hash_share_an_item(void **state)
 {
-    (void)state;
     static const char one[] = "ethgufec", two[] = "ibvunkku";
     struct iw_options options = {0};
     struct iw_image *image = iw_create(&options);
@@ -82,7 +80,6 @@ static void test_names_of_one_hash_share_an_item(void **state)
 /* A snapshot has its own root and shares unchanged leaves; an alias shares the root. */
 static void test_sharing(void **state)
 {
-    (void)state;
     struct iw_options options = {.items_per_leaf = 4};
     struct iw_image *image = iw_create(&options);
     for (char name[] = "a"; *name <= 'z'; ++*name)
@@ -100,14 +97,4 @@ static void test_sharing(void **state)
     assert_int_equal(iw_root_block(image, 256)->tree, 256);
     assert_ptr_equal(iw_root_block(image, 257), iw_root_block(image, 256));
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_expected_paths),
-        cmocka_unit_test(test_names_of_one_hash_share_an_item),
-        cmocka_unit_test(test_sharing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,6 @@ static void fill(uint8_t *bytes, size_t length, uint32_t seed)
 /* The check value of CRC-32C, and lengths that leave something over. */
 static void test_crc32c(void **state)
 {
-    (void)state;
     uint8_t bytes[LENGTH];
     assert_int_equal(~bw_crc32c(~UINT32_C(0), "123456789", 9), 0xe3069283);
     assert_int_equal(~bw_crc32c_tables(~UINT32_C(0), "123456789", 9), 0xe3069283);
@@ -46,7 +45,6 @@ static void test_crc32c(void **state)
 
 static void test_field(void **state)
 {
-    (void)state;
     assert_int_equal(bw_field_product(2, 0x80), 0x1d);
     assert_int_equal(bw_field_product(0, 7), 0);
     for (unsigned a = 1; a < 256; a++) {
@@ -60,7 +58,6 @@ static void test_field(void **state)
 /* A row of a RAID6: the parity of both ways, and each lost vector from the others and Q. */
 static void test_parity(void **state)
 {
-    (void)state;
     static _Alignas(64) uint8_t memory[VECTORS + 4][LENGTH];
     void *vectors[VECTORS + 2], *plain[VECTORS + 2];
     for (unsigned i = 0; i < VECTORS + 2; i++) {
@@ -88,7 +85,6 @@ static void test_parity(void **state)
 
 static void test_combine(void **state)
 {
-    (void)state;
     uint8_t memory[VECTORS][LENGTH], sum[LENGTH], plain[LENGTH];
     uint8_t *vectors[VECTORS];
     const uint8_t coefficients[VECTORS] = {0, 1, 2, 3, 0x1d, 0x80, 0xff};
@@ -109,7 +105,6 @@ static void test_combine(void **state)
 
 static void test_scale(void **state)
 {
-    (void)state;
     static const uint64_t cases[][4] = {
         {0, 0, 7, 0},
         {10, 3, 4, 7},
@@ -141,7 +136,6 @@ static void check_decimal(uint64_t value)
 /* All quotients of four digits, and both sides of all powers of ten. */
 static void test_decimal(void **state)
 {
-    (void)state;
     for (uint32_t i = 0; i < 10000; i++)
         check_decimal(i * 10000 + 9999 - i);
     for (uint64_t power = 1, next; power; power = next) {
@@ -151,14 +145,4 @@ static void test_decimal(void **state)
             break;
     }
     check_decimal(UINT64_MAX);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crc32c), cmocka_unit_test(test_field),
-        cmocka_unit_test(test_parity), cmocka_unit_test(test_combine),
-        cmocka_unit_test(test_scale),  cmocka_unit_test(test_decimal),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,6 @@
 
 static void test_error_messages(void **state)
 {
-    (void)state;
     struct bw_error *error = bw_error_create(BW_ERROR_CORRUPT, "slot %d", 7);
     assert_int_equal(error->code, BW_ERROR_CORRUPT);
     assert_int_equal(error->system, 0);
@@ -30,7 +29,6 @@ static void test_error_messages(void **state)
 
 static void test_error_of_system(void **state)
 {
-    (void)state;
     struct bw_error *error = bw_error_from_errno(ENOENT, "cannot open %s", "x.img");
     assert_int_equal(error->code, BW_ERROR_SYSTEM);
     assert_int_equal(error->system, ENOENT);
@@ -40,7 +38,6 @@ static void test_error_of_system(void **state)
 
 static void test_error_without_memory(void **state)
 {
-    (void)state;
     struct bw_error *error = bw_error_no_memory();
     assert_int_equal(error->code, BW_ERROR_NO_MEMORY);
     assert_ptr_equal(bw_error_prefix(error, "context"), error);
@@ -51,7 +48,6 @@ static void test_error_without_memory(void **state)
 
 static void test_error_way_and_causes(void **state)
 {
-    (void)state;
     const uint64_t below = 100, above = 200;
     char name[] = "device-1";
     struct bw_error *error = bw_error_create(BW_ERROR_CORRUPT, "no good mirror");
@@ -85,7 +81,6 @@ static void test_error_way_and_causes(void **state)
 /* A copy has everything, and belongs to nobody else. */
 static void test_error_copy(void **state)
 {
-    (void)state;
     const uint64_t address = 100;
     struct bw_error *error = bw_error_from_errno(ENOSPC, "full");
     bw_error_add_hop(error, "storage/file", "device", &address);
@@ -131,7 +126,6 @@ static struct bw_error *try_twice(bool first, bool second, int *reached)
 
 static void test_cleanup(void **state)
 {
-    (void)state;
     int reached;
     expect_error(try_twice(true, false, &reached), BW_ERROR_USAGE, "failed");
     assert_int_equal(reached, 0);
@@ -145,7 +139,6 @@ static void test_cleanup(void **state)
 
 static void test_buffer(void **state)
 {
-    (void)state;
     struct bw_buffer buffer = {0};
     bw_buffer_append(&buffer, "", 0);
     assert_null(buffer.data);
@@ -166,7 +159,6 @@ static void test_buffer(void **state)
 
 static void test_buffer_without_memory(void **state)
 {
-    (void)state;
     struct bw_buffer buffer = {0};
     /* A length that was set although the append failed must not look like room. */
     buffer.length = 100;
@@ -186,7 +178,6 @@ static void test_buffer_without_memory(void **state)
 /* A NUL follows a text without belonging to it; without memory for it, it takes the last byte. */
 static void test_buffer_text(void **state)
 {
-    (void)state;
     char room[4];
     struct bw_buffer buffer = {0}, fixed = {.data = room, .capacity = sizeof room, .fixed = true};
     assert_string_equal(bw_buffer_text(&buffer), "");
@@ -207,7 +198,6 @@ static void test_buffer_text(void **state)
 
 static void test_escape(void **state)
 {
-    (void)state;
     static const struct {
         const char *raw, *escaped;
     } cases[] = {
@@ -246,7 +236,6 @@ static void test_escape(void **state)
 /* Numbers that lie close together share groups; those far apart and at both ends have their own. */
 static void test_number_set(void **state)
 {
-    (void)state;
     struct bw_number_set set = {0};
     bool is_new;
     assert_false(bw_number_set_has(&set, 0));
@@ -267,7 +256,6 @@ static void test_number_set(void **state)
 
 static void test_pair_set_forgets(void **state)
 {
-    (void)state;
     struct bw_pair_set set = {0};
     bool is_new;
     for (uint64_t first = 5; first < 300; first++) {
@@ -287,7 +275,6 @@ static void test_pair_set_forgets(void **state)
 
 static void test_escape_nul(void **state)
 {
-    (void)state;
     struct bw_buffer buffer = {0};
     bw_escape_append(&buffer, "a\0b", 3);
     assert_int_equal(buffer.length, 6);
@@ -299,7 +286,6 @@ static void test_escape_nul(void **state)
 
 static void test_endian(void **state)
 {
-    (void)state;
     static const uint8_t bytes[] = {1, 2, 3, 4, 5, 6, 7, 0xf8};
     bw_le16 le16;
     bw_le32 le32;
@@ -316,25 +302,4 @@ static void test_endian(void **state)
     assert_memory_equal(&le16, bytes, 2);
     assert_memory_equal(&le32, bytes, 4);
     assert_memory_equal(&le64, bytes, 8);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error_messages),
-        cmocka_unit_test(test_error_of_system),
-        cmocka_unit_test(test_error_without_memory),
-        cmocka_unit_test(test_error_way_and_causes),
-        cmocka_unit_test(test_error_copy),
-        cmocka_unit_test(test_cleanup),
-        cmocka_unit_test(test_buffer),
-        cmocka_unit_test(test_buffer_without_memory),
-        cmocka_unit_test(test_buffer_text),
-        cmocka_unit_test(test_escape),
-        cmocka_unit_test(test_number_set),
-        cmocka_unit_test(test_pair_set_forgets),
-        cmocka_unit_test(test_escape_nul),
-        cmocka_unit_test(test_endian),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,6 @@ static void test_long_path(void **state)
 static void test_sole(void **state)
 {
     char name[32], text[8] = "";
-    (void)state;
     const int folder = make_folder(name);
     int file = bw_open_sole(folder, "new");
     assert_true(file >= 0);

@@ -16,7 +16,6 @@ static void expect_held(const struct bw_file_set *set, const char *path, bool he
 
 static void test_files(void **state)
 {
-    (void)state;
     char folder[] = "/tmp/test_file_set.XXXXXX";
     struct bw_file_set set = {0};
     assert_non_null(mkdtemp(folder));
@@ -46,7 +45,6 @@ static void test_files(void **state)
 /* A file and a device are never the same, even if their numbers are equal. */
 static void test_kinds(void **state)
 {
-    (void)state;
     struct bw_file_set set = {0};
     struct stat file, device = {.st_mode = S_IFBLK, .st_rdev = makedev(4001, 7)};
     assert_int_equal(stat("/", &file), 0);
@@ -57,13 +55,4 @@ static void test_kinds(void **state)
     file.st_dev = makedev(4001, 8);
     assert_false(bw_file_set_holds(&set, &file));
     bw_file_set_free(&set);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_kinds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

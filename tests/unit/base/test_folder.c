@@ -30,7 +30,6 @@ static void write_file(const char *name, const char *text)
 
 static int make_files(void **state)
 {
-    (void)state;
     if (!mkdtemp(directory) || mkdir(path_of("below"), 0700) ||
         symlink("below/../file", path_of("link")))
         return -1;
@@ -42,7 +41,6 @@ static int make_files(void **state)
 
 static int remove_files(void **state)
 {
-    (void)state;
     char command[64];
     snprintf(command, sizeof command, "rm -rf %s", directory);
     return system(command);
@@ -50,7 +48,6 @@ static int remove_files(void **state)
 
 static void test_lists(void **state)
 {
-    (void)state;
     struct bw_folder folder, missing;
     struct bw_folder_names names = {0};
     struct stat status;
@@ -93,7 +90,6 @@ static void test_lists(void **state)
 
 static void test_files(void **state)
 {
-    (void)state;
     struct bw_folder folder;
     BW_AUTO_BUFFER struct bw_buffer target = {0};
     char bytes[16];
@@ -122,7 +118,6 @@ static void test_files(void **state)
 
 static void test_attributes(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         bool compared;
@@ -162,7 +157,6 @@ static void test_attributes(void **state)
 
 static void test_parts(void **state)
 {
-    (void)state;
     static const struct {
         const char *path, *suffix;
     } cases[] = {
@@ -209,7 +203,6 @@ static struct bw_error *add_range(void *context, uint64_t start, uint64_t length
 
 static void test_bad_maps(void **state)
 {
-    (void)state;
     static const struct {
         const char *text, *ranges;
         const char *problem; /* with the number of the line */

@@ -21,7 +21,6 @@ static bool matches_folded(const char *pattern, const char *text)
 
 static void test_patterns(void **state)
 {
-    (void)state;
     static const struct {
         const char *pattern, *fits, *fits_not;
     } cases[] = {
@@ -81,7 +80,6 @@ static void test_patterns(void **state)
 
 static void test_folding(void **state)
 {
-    (void)state;
     assert_true(matches_folded("aBc", "AbC"));
     assert_true(matches_folded("[A-C]", "b"));
     assert_false(matches_folded("[[:upper:]]", "b"));
@@ -94,7 +92,6 @@ static void test_folding(void **state)
 /* A name with one byte that is not UTF-8 consists of bytes, so that `?` is one of them. */
 static void test_bytes(void **state)
 {
-    (void)state;
     assert_true(matches("\xc3\xa4?", "\xc3\xa4\xff"));
     assert_false(matches("?\xff", "\xc3\xa4\xff"));
     assert_true(matches("??\xff", "\xc3\xa4\xff"));
@@ -105,7 +102,6 @@ static void test_bytes(void **state)
 static void test_without_utf8(void **state)
 {
     const struct bw_glob opened = glob;
-    (void)state;
     glob.characters = (locale_t)0;
     assert_true(matches("*.o", "\xc3\xa4.o"));
     assert_true(matches("??.o", "\xc3\xa4.o"));
@@ -117,7 +113,6 @@ static void test_without_utf8(void **state)
 /* The locale of the thread has no influence, and stays. */
 static void test_locale_of_the_thread(void **state)
 {
-    (void)state;
     const locale_t previous = uselocale(glob.bytes);
     assert_true(matches("?", "\xc3\xa4"));
     assert_ptr_equal(uselocale(glob.characters), glob.bytes);
@@ -129,7 +124,6 @@ static void test_locale_of_the_thread(void **state)
 static void test_time(void **state)
 {
     static const char *const pieces[] = {"*a", "*?", "*[ab]", "*[", "*\xc3\xa4", "*"};
-    (void)state;
     for (size_t piece = 0; piece < COUNT(pieces); piece++) {
         char pattern[256] = "", text[256];
         while (strlen(pattern) + strlen(pieces[piece]) < sizeof pattern - 2)
@@ -146,14 +140,12 @@ static void test_time(void **state)
 
 static int open_glob(void **state)
 {
-    (void)state;
     bw_glob_open(&glob);
     return 0;
 }
 
 static int close_glob(void **state)
 {
-    (void)state;
     bw_glob_close(&glob);
     return 0;
 }

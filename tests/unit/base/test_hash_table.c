@@ -28,7 +28,6 @@ static void *failing_calloc(size_t count, size_t size)
 
 static void test_map(void **state)
 {
-    (void)state;
     struct bw_key_map map = {0};
     assert_false(bw_key_map_has(&map, 5));
     bw_key_map_clear(&map);
@@ -59,7 +58,6 @@ _Static_assert(sizeof(struct bw_key_set_entry) == 8, "a key");
 /* A key of zeros marks free entries, and yet is a key like any other. */
 static void test_zero(void **state)
 {
-    (void)state;
     BW_SCOPED(bw_key_map) struct bw_key_map map = {0};
     assert_false(bw_key_map_has(&map, 0));
     assert_null(bw_key_map_put(&map, 1, 2));
@@ -80,7 +78,6 @@ static void test_zero(void **state)
 /* Each entry comes once, also the one with the key of zeros. */
 static void test_next(void **state)
 {
-    (void)state;
     BW_SCOPED(bw_key_map) struct bw_key_map map = {0};
     uint64_t key, sum;
     uint32_t value;
@@ -100,7 +97,6 @@ static void test_next(void **state)
 /* Keys that differ in a single bit, or that are multiples of a page, all find their place. */
 static void test_similar_keys(void **state)
 {
-    (void)state;
     BW_SCOPED(bw_key_map) struct bw_key_map map = {0};
     for (unsigned bit = 0; bit < 64; bit++)
         assert_null(bw_key_map_put(&map, UINT64_C(1) << bit, bit));
@@ -115,7 +111,6 @@ static void test_similar_keys(void **state)
 /* Keys that all have the same place: the search goes on behind the end of the table. */
 static void test_collisions(void **state)
 {
-    (void)state;
     BW_SCOPED(colliding_map) struct colliding_map map = {0};
     for (uint32_t i = 0; i < 50; i++)
         assert_null(colliding_map_put(&map, i, 2 * i));
@@ -127,7 +122,6 @@ static void test_collisions(void **state)
 
 static void test_set(void **state)
 {
-    (void)state;
     BW_SCOPED(bw_key_set) struct bw_key_set set = {0};
     bool is_new = false;
     uint64_t key, sum = 0;
@@ -153,7 +147,6 @@ static struct bw_bytes bytes(const char *text)
 /* Strings are compared by their contents; the empty one is a key, too. */
 static void test_bytes(void **state)
 {
-    (void)state;
     BW_SCOPED(bytes_map) struct bytes_map map = {0};
     char names[100][8];
     for (unsigned i = 0; i < 100; i++) {
@@ -172,7 +165,6 @@ static void test_bytes(void **state)
 /* A large table that is nearly empty gives its memory back; a full one keeps it. */
 static void test_clear(void **state)
 {
-    (void)state;
     BW_SCOPED(bw_key_set) struct bw_key_set set = {0};
     bool is_new;
     for (uint64_t i = 0; i < 2000; i++)
@@ -193,7 +185,6 @@ static void test_clear(void **state)
 /* A failure leaves everything as it was. */
 static void test_without_memory(void **state)
 {
-    (void)state;
     BW_SCOPED(bytes_map) struct bytes_map map = {0};
     char names[12][8];
     memory_is_exhausted = true;
@@ -211,20 +202,4 @@ static void test_without_memory(void **state)
     assert_false(bytes_map_has(&map, bytes("more")));
     for (unsigned i = 0; i < 12; i++)
         assert_int_equal(bytes_map_get(&map, bytes(names[i]), 99), i);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_map),
-        cmocka_unit_test(test_zero),
-        cmocka_unit_test(test_next),
-        cmocka_unit_test(test_similar_keys),
-        cmocka_unit_test(test_collisions),
-        cmocka_unit_test(test_set),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_clear),
-        cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,6 @@
 
 static void test_units(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool time;
@@ -65,7 +64,6 @@ static void expect(char *text, const char *end, const char *expected)
 
 static void test_sizes(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t size;
         const char *iec, *si, *as_ls;
@@ -94,7 +92,6 @@ static void test_sizes(void **state)
 
 static void test_dates(void **state)
 {
-    (void)state;
     static const struct {
         int64_t time;
         const char *text;
@@ -123,7 +120,6 @@ static void test_dates(void **state)
 
 static void test_times(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         int64_t seconds, nanoseconds;
@@ -164,7 +160,6 @@ static void test_times(void **state)
 
 static void test_bad_times(void **state)
 {
-    (void)state;
     static const char *const texts[] = {
         "2001-02-29",
         "1900-02-29",
@@ -213,7 +208,6 @@ static void test_bad_times(void **state)
 
 static void test_modes(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t mode;
         const char *letters;
@@ -235,7 +229,6 @@ static void test_modes(void **state)
 /* The zone of this machine is not UTC. */
 static void test_zones(void **state)
 {
-    (void)state;
     static const struct {
         const char *zone, *text;
         int64_t time;
@@ -265,7 +258,6 @@ static void test_zones(void **state)
 
 static void test_seconds(void **state)
 {
-    (void)state;
     char text[64];
     *bw_write_seconds(text, -1) = '\0';
     assert_string_equal(text, "-0.000000001");
@@ -278,7 +270,6 @@ static void test_seconds(void **state)
 /* Modes as chmod(1) reads them. */
 static void test_parsed_modes(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool directory;
@@ -305,16 +296,4 @@ static void test_parsed_modes(void **state)
         if (is_mode)
             assert_int_equal(mode, cases[i].mode);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_units),        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_dates),        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_bad_times),    cmocka_unit_test(test_modes),
-        cmocka_unit_test(test_zones),        cmocka_unit_test(test_seconds),
-        cmocka_unit_test(test_parsed_modes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

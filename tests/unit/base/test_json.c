@@ -21,7 +21,6 @@ static void expect_text(const char *expected)
 
 static void test_structure(void **state)
 {
-    (void)state;
     struct bw_json json = start(false);
     bw_json_begin_object(&json, NULL);
     bw_json_number(&json, "least", 0);
@@ -46,7 +45,6 @@ static void test_structure(void **state)
 static void test_members(void **state)
 {
     static const char lead[BW_JSON_LEAD_ROOM] = ",\"hand\":";
-    (void)state;
     struct bw_json json = start(false);
     bw_json_begin_object(&json, NULL);
     for (unsigned i = 0; i < 2; i++) {
@@ -65,7 +63,6 @@ static void test_members(void **state)
 
 static void test_lines(void **state)
 {
-    (void)state;
     struct bw_json json = start(true);
     bw_json_begin_object(&json, NULL);
     bw_json_begin_array(&json, "list");
@@ -80,7 +77,6 @@ static void test_lines(void **state)
 
 static void test_text(void **state)
 {
-    (void)state;
     static const struct {
         const char *bytes, *expected;
     } cases[] = {
@@ -132,7 +128,6 @@ static void test_plain(void **state)
     static const char special[] = {'\0', 0x1f, '"', '\\', 0x7f, (char)0x80, (char)0xff};
     enum { LONGEST = 50 };
     char copy[LONGEST + 1], name[LONGEST];
-    (void)state;
     for (size_t length = 0; length <= LONGEST; length++) {
         for (size_t place = 0; place <= length; place++) {
             for (size_t i = 0; i < LONGEST; i++)
@@ -149,7 +144,6 @@ static void test_plain(void **state)
 
 static void test_too_deep(void **state)
 {
-    (void)state;
     struct bw_json json = start(false);
     for (unsigned i = 0; i < BW_JSON_DEPTH; i++)
         bw_json_begin_array(&json, NULL);
@@ -161,7 +155,6 @@ static void test_too_deep(void **state)
 
 static void test_signed_numbers(void **state)
 {
-    (void)state;
     struct bw_json json = start(false);
     bw_json_begin_array(&json, NULL);
     bw_json_signed(&json, NULL, 0);
@@ -170,15 +163,4 @@ static void test_signed_numbers(void **state)
     bw_json_signed(&json, NULL, INT64_MIN);
     bw_json_end(&json);
     expect_text("[0,-1,9223372036854775807,-9223372036854775808]");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_structure), cmocka_unit_test(test_signed_numbers),
-        cmocka_unit_test(test_members),   cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_text),      cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_too_deep),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,6 @@ static void check_tokens(const char *text, const char *expected)
 
 static void test_tokens(void **state)
 {
-    (void)state;
     check_tokens("", "");
     check_tokens("\"a\"", "s0 =a|");
     check_tokens("[{\"id\": \"x\", \"names\":[\"a\",\"b\"], \"n\" :1.5e3}]",
@@ -35,7 +34,6 @@ static void test_tokens(void **state)
 
 static void test_escapes(void **state)
 {
-    (void)state;
     check_tokens("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "s0 =\"\\/\b\f\n\r\t|");
     check_tokens("\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00\"",
                  "s0 =A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80|");
@@ -57,19 +55,8 @@ static void test_errors(void **state)
 {
     static const char *const texts[] = {"\"",          "\"\\", "\"\\u12", "\"\\x\"",
                                         "\"\\u12g4\"", "}",    "\"a"};
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         check_tokens(texts[i], "");
     check_tokens("[1 2", "{1 |o1 |o1 |");
     check_tokens("x:y", "o0 |");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_escapes),
-        cmocka_unit_test(test_errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

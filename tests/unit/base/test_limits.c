@@ -15,7 +15,6 @@
 
 static void test_a_text_without_any_room_is_empty(void **state)
 {
-    (void)state;
     struct bw_buffer text = {.fixed = true};
     bw_buffer_append(&text, "text", 4);
     assert_true(text.failed);
@@ -24,7 +23,6 @@ static void test_a_text_without_any_room_is_empty(void **state)
 
 static void test_a_folder_is_no_file_to_read_and_the_error_names_it(void **state)
 {
-    (void)state;
     struct bw_buffer text = {0};
     expect_error(bw_buffer_read_file(&text, "/"), BW_ERROR_SYSTEM,
                  "/: cannot read: Is a directory");
@@ -34,7 +32,6 @@ static void test_a_folder_is_no_file_to_read_and_the_error_names_it(void **state
 
 static void test_more_items_than_there_are_numbers_are_refused(void **state)
 {
-    (void)state;
     size_t capacity = 0;
     assert_null(bw_vector_grow(NULL, 2, SIZE_MAX - 1, &capacity, 1));
     assert_null(bw_vector_grow(NULL, 0, SIZE_MAX / 2, &capacity, 4));
@@ -43,7 +40,6 @@ static void test_more_items_than_there_are_numbers_are_refused(void **state)
 
 static void test_a_full_disk_fails_a_write_with_its_reason(void **state)
 {
-    (void)state;
     const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
     if (full < 0)
         skip();
@@ -57,7 +53,6 @@ static void test_a_full_disk_fails_a_write_with_its_reason(void **state)
 
 static void test_a_file_may_not_be_larger_than_the_limit_of_the_process(void **state)
 {
-    (void)state;
     struct rlimit before;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     const struct rlimit small = {4096, before.rlim_max};
@@ -78,7 +73,6 @@ static void test_a_file_may_not_be_larger_than_the_limit_of_the_process(void **s
 
 static void test_a_child_gets_the_other_end_of_the_channel(void **state)
 {
-    (void)state;
     int channel, status;
     pid_t child;
     char text[6] = "";
@@ -95,7 +89,6 @@ static void test_a_child_gets_the_other_end_of_the_channel(void **state)
 
 static void test_without_free_descriptors_there_is_no_channel(void **state)
 {
-    (void)state;
     struct rlimit before;
     int channel;
     pid_t child;
@@ -121,7 +114,6 @@ static void fill(struct bw_packed *packed, size_t count)
 static void
 test_records_are_forgotten_with_the_memory_of_many_and_there_is_none_too_long(void **state)
 {
-    (void)state;
     struct bw_packed packed = {0};
     uint8_t *bytes;
     assert_int_equal(bw_packed_first(&packed, 0), BW_NO_RECORD);
@@ -143,20 +135,4 @@ test_records_are_forgotten_with_the_memory_of_many_and_there_is_none_too_long(vo
     fill(&packed, 1);
     assert_int_equal(bw_packed_first(&packed, 0), 0);
     bw_packed_free(&packed);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_text_without_any_room_is_empty),
-        cmocka_unit_test(test_a_folder_is_no_file_to_read_and_the_error_names_it),
-        cmocka_unit_test(test_more_items_than_there_are_numbers_are_refused),
-        cmocka_unit_test(test_a_full_disk_fails_a_write_with_its_reason),
-        cmocka_unit_test(test_a_file_may_not_be_larger_than_the_limit_of_the_process),
-        cmocka_unit_test(test_a_child_gets_the_other_end_of_the_channel),
-        cmocka_unit_test(test_without_free_descriptors_there_is_no_channel),
-        cmocka_unit_test(
-            test_records_are_forgotten_with_the_memory_of_many_and_there_is_none_too_long),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

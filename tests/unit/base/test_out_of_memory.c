@@ -195,14 +195,12 @@ static struct bw_error *append_texts(void *context)
 
 static void test_a_text_whose_memory_runs_out_says_so(void **state)
 {
-    (void)state;
     fail_each(append_texts, NULL, 0);
 }
 
 /* Each step alone, at the end of a buffer. */
 static void test_a_text_that_does_not_fit_is_dropped_as_a_whole(void **state)
 {
-    (void)state;
     static const uint8_t bytes[] = "\xff bytes";
     char memory[4];
     for (int step = 0; step < 9; step++) {
@@ -256,7 +254,6 @@ static struct bw_error *give_text(void *context)
 
 static void test_a_text_is_given_completely_or_not_at_all(void **state)
 {
-    (void)state;
     fail_each(give_text, NULL, 0);
 }
 
@@ -282,7 +279,6 @@ static struct bw_error *describe_error(void *context)
 
 static void test_an_error_survives_the_lack_of_memory_for_its_words(void **state)
 {
-    (void)state;
     for (int kind = 0; kind < 2; kind++)
         fail_each(describe_error, &kind, 20);
 }
@@ -313,7 +309,6 @@ static struct bw_error *fill_sets(void *context)
 
 static void test_sets_and_patches_without_memory_fail_and_can_be_freed(void **state)
 {
-    (void)state;
     fail_each(fill_sets, NULL, 0);
 }
 
@@ -340,7 +335,6 @@ static struct bw_error *pack_records(void *context)
 
 static void test_packed_records_without_memory_fail_and_can_be_freed(void **state)
 {
-    (void)state;
     fail_each(pack_records, NULL, 0);
 }
 
@@ -359,7 +353,6 @@ static struct bw_error *hash_bytes(void *context)
 
 static void test_a_hash_without_memory_is_an_error(void **state)
 {
-    (void)state;
     bw_hash_prepare();
     enum bw_hash_algorithm algorithms[] = {BW_HASH_SHA256, BW_HASH_XXH64};
     for (size_t i = 0; i < COUNT(algorithms); i++)
@@ -376,7 +369,6 @@ static struct bw_error *start_pool(void *context)
 
 static void test_there_is_no_pool_of_workers_without_memory(void **state)
 {
-    (void)state;
     fail_each(start_pool, NULL, 0);
 }
 
@@ -428,7 +420,6 @@ static struct bw_error *read_folder(void *context)
 
 static void test_a_folder_that_is_read_without_memory_is_an_error(void **state)
 {
-    (void)state;
     char path[] = "/tmp/bw-memory-XXXXXX", link[64], list[64];
     assert_non_null(mkdtemp(path));
     snprintf(link, sizeof link, "%s/link", path);
@@ -509,7 +500,6 @@ static struct bw_error *unpack_file(void *context)
 static void
 test_a_file_that_cannot_be_unpacked_for_lack_of_memory_is_not_called_damaged(void **state)
 {
-    (void)state;
     static struct compressed file;
     compress_zstd(&file, PLAIN);
     fail_each(unpack_file, &file, 0);
@@ -549,7 +539,6 @@ static struct bw_error *decompress_extent(void *context)
 static void
 test_an_extent_that_cannot_be_decompressed_for_lack_of_memory_is_not_called_damaged(void **state)
 {
-    (void)state;
     static struct compressed data;
     compress_zstd(&data, EXTENT);
     fail_each(decompress_extent, &data, 0);
@@ -572,7 +561,6 @@ static struct bw_error *name_features(void *context)
 
 static void test_features_without_memory_for_their_names_are_an_error_too(void **state)
 {
-    (void)state;
     fail_each(name_features, NULL, SHORTENED);
 }
 
@@ -599,13 +587,11 @@ static struct bw_error *parse_tree(void *context)
 
 static void test_an_unknown_tree_is_an_error_also_without_memory_for_the_names_of_all(void **state)
 {
-    (void)state;
     fail_each(parse_tree, NULL, 3); /* of the names, of the message */
 }
 
 static void test_keys_that_cannot_be_read_for_lack_of_memory_are_not_called_wrong(void **state)
 {
-    (void)state;
     fail_each(parse_keys, NULL, 0);
 }
 
@@ -623,7 +609,6 @@ static struct bw_error *check_extent(void *context)
 static void
 test_an_item_that_was_not_checked_for_lack_of_memory_has_a_fault_of_its_own(void **state)
 {
-    (void)state;
     fail_each(check_extent, NULL, 6); /* words in front of the message */
 }
 
@@ -705,7 +690,6 @@ static long difference;
 
 static int open_and_close(void **state)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) { /* the first time, libraries allocate what they keep */
         struct bench bench = make_bench(false);
         free_bench(&bench);
@@ -773,7 +757,6 @@ static struct bw_error *read_range_of_tree(void *context)
 
 static void test_memory_that_runs_out_ends_the_reading_of_a_tree_and_loses_no_block(void **state)
 {
-    (void)state;
     for (int damaged = 0; damaged < 2; damaged++) {
         struct bench bench = make_bench(damaged);
         fail_each(scan_tree, &bench, FOR_LAYERS);
@@ -852,7 +835,6 @@ static struct bw_error *change_names(void *context)
 
 static void test_a_change_for_which_memory_runs_out_leaves_the_tree_as_it_was(void **state)
 {
-    (void)state;
     struct bench bench = make_bench(false);
     fail_each(change_tree, &bench, 0);
     for (bench.filled = 9; bench.filled < 16; bench.filled++) /* 16 fit without growing */

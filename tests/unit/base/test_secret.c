@@ -21,7 +21,6 @@ static int open_pieces(const char *first, const char *second)
 
 static void test_read(void **state)
 {
-    (void)state;
     for (size_t room = 5; room <= 64; room += 59) {
         struct bw_secret secret = bw_secret_create(room);
         const int pieces = open_pieces("a ", "secret");
@@ -37,15 +36,7 @@ static void test_read(void **state)
 static void test_unreadable(void **state)
 {
     struct bw_secret secret = bw_secret_create(8);
-    (void)state;
     assert_false(bw_secret_read(&secret, -1));
     assert_int_equal(errno, EBADF);
     bw_secret_free(&secret);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_read),
-                                       cmocka_unit_test(test_unreadable)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

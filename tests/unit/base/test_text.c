@@ -17,7 +17,6 @@ static void expect_text(struct bw_buffer *text, const char *expected)
 
 static void test_hex_dump(void **state)
 {
-    (void)state;
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     uint8_t bytes[6 * 16] = "\x1f ~\x7f";
     bw_hex_dump(&text, "", 0, bytes, 0);
@@ -45,7 +44,6 @@ static void test_hex_dump(void **state)
 /* Widths are those of characters, and the last line needs no line feed. */
 static void test_tables(void **state)
 {
-    (void)state;
     BW_AUTO_BUFFER struct bw_buffer cells = {0}, text = {0};
     struct bw_table_column columns[3] = {{0, false}, {0, true}, {0, false}};
     bw_table_append(&text, &cells, columns);
@@ -64,7 +62,6 @@ static void test_tables(void **state)
 
 static void test_shell_words(void **state)
 {
-    (void)state;
     static const struct {
         const char *word, *quoted;
     } cases[] = {
@@ -91,7 +88,6 @@ static void test_shell_words(void **state)
 
 static void test_suggestions(void **state)
 {
-    (void)state;
     assert_true(bw_is_suggestion("chekc", "check"));
     assert_true(bw_is_suggestion("extr", "extract"));
     assert_false(bw_is_suggestion("", "check"));
@@ -112,7 +108,6 @@ static void test_suggestions(void **state)
 
 static void test_bitmaps(void **state)
 {
-    (void)state;
     static const uint8_t bytes[] = {0x0e, 0x80, 0x01, 0xff};
     uint32_t bit = 0, first;
     assert_true(bw_bits_next(bytes, 32, &bit, &first));
@@ -128,7 +123,6 @@ static void test_bitmaps(void **state)
 
 static void test_proportions(void **state)
 {
-    (void)state;
     static const uint64_t large = UINT64_MAX, half = UINT64_C(1) << 63;
     static const struct {
         uint64_t value, factor, divisor, result;
@@ -154,14 +148,4 @@ static void test_proportions(void **state)
         for (uint64_t factor = 0; factor < 40; factor++)
             for (uint64_t divisor = 1; divisor < 40; divisor++)
                 assert_int_equal(bw_scale(value, factor, divisor), value * factor / divisor);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hex_dump),    cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_shell_words), cmocka_unit_test(test_suggestions),
-        cmocka_unit_test(test_bitmaps),     cmocka_unit_test(test_proportions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,6 @@ static void expect_time(const char *name, struct timespec time, const char *want
 
 static void test_styles(void **state)
 {
-    (void)state;
     const struct timespec recent = {1699999999, 5}, older = {1600000000, 123456789};
     const struct timespec future = {1700000001, 0};
     expect_time("full-iso", older, "2020-09-13 12:26:40.123456789 +0000");
@@ -36,7 +35,6 @@ static void test_styles(void **state)
 /* 255 bytes without %N are the most that count. */
 static void test_long_formats(void **state)
 {
-    (void)state;
     char format[300] = "+";
     memset(format + 1, 'x', 255);
     expect_time(format, (struct timespec){0, 5}, format + 1);
@@ -46,7 +44,6 @@ static void test_long_formats(void **state)
 
 static void test_odd_times(void **state)
 {
-    (void)state;
     expect_time("+%Y", (struct timespec){-1, 0}, "1969");
     expect_time("+%Y", (struct timespec){INT64_MAX, 0}, "9223372036854775807");
     expect_time("full-iso", (struct timespec){INT64_MAX, 0}, "9223372036854775807");
@@ -71,20 +68,8 @@ static void test_odd_times(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     struct bw_time_style style;
     assert_false(bw_time_style_parse("", &style));
     assert_false(bw_time_style_parse("ISO", &style));
     assert_false(bw_time_style_parse("locale", &style));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_styles),
-        cmocka_unit_test(test_long_formats),
-        cmocka_unit_test(test_odd_times),
-        cmocka_unit_test(test_refusals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

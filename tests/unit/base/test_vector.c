@@ -27,7 +27,6 @@ BW_VECTOR(points, struct point);
 
 static void test_push(void **state)
 {
-    (void)state;
     BW_SCOPED(points) struct points points = {0};
     for (uint32_t i = 0; i < 1000; i++) {
         assert_null(points_push(&points, (struct point){i, i + 1}));
@@ -45,7 +44,6 @@ static void test_push(void **state)
 
 static void test_append_and_insert(void **state)
 {
-    (void)state;
     BW_SCOPED(points) struct points points = {0};
     static const struct point many[20] = {{1, 2}, {3, 4}, [19] = {5, 6}};
     assert_null(points_append(&points, NULL, 0));
@@ -68,7 +66,6 @@ static void test_append_and_insert(void **state)
 
 static void test_freed(void **state)
 {
-    (void)state;
     struct points points = {0};
     points_free(&points);
     assert_null(points_push(&points, (struct point){1, 2}));
@@ -81,7 +78,6 @@ static void test_freed(void **state)
 /* A failure leaves everything as it was, and the room that was reserved is still there. */
 static void test_without_memory(void **state)
 {
-    (void)state;
     BW_SCOPED(points) struct points points = {0};
     static const struct point more[16];
     memory_is_exhausted = true;
@@ -109,7 +105,6 @@ static void test_without_memory(void **state)
 /* Numbers of items, and of bytes, that do not fit into a size. */
 static void test_overflow(void **state)
 {
-    (void)state;
     BW_SCOPED(points) struct points points = {0};
     assert_null(points_push(&points, (struct point){1, 2}));
     assert_ptr_equal(points_reserve(&points, SIZE_MAX), bw_error_no_memory());
@@ -119,14 +114,4 @@ static void test_overflow(void **state)
     assert_int_equal(points.count, 1);
     assert_int_equal(points.capacity, 16);
     assert_int_equal(points.items[0].x, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_push),     cmocka_unit_test(test_append_and_insert),
-        cmocka_unit_test(test_freed),    cmocka_unit_test(test_without_memory),
-        cmocka_unit_test(test_overflow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,7 +154,6 @@ static size_t expect_batches(struct bw_batches *batches, const struct bw_buffer 
 
 static void test_walk(void **state)
 {
-    (void)state;
     struct fixture fixture;
     struct bw_batches *batches;
     struct bw_walk_summary summary, expected_summary;
@@ -179,7 +178,6 @@ static void test_walk(void **state)
 
 static void test_rows(void **state)
 {
-    (void)state;
     BW_AUTO_BUFFER struct bw_buffer expected = {0};
     struct fixture fixture;
     struct bw_batches *batches;
@@ -203,7 +201,6 @@ static void test_rows(void **state)
 
 static void test_empty(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     struct bw_batches *batches;
     struct bw_batch *batch;
@@ -224,7 +221,6 @@ static void test_empty(void **state)
 
 static void test_check(void **state)
 {
-    (void)state;
     BW_AUTO_BUFFER struct bw_buffer expected = {0};
     struct fixture fixture;
     struct bw_batches *batches;
@@ -245,7 +241,6 @@ static void test_check(void **state)
 
 static void test_check_images(void **state)
 {
-    (void)state;
     BW_AUTO_BUFFER struct bw_buffer expected = {0};
     struct fixture fixture;
     struct bw_batches *batches;
@@ -266,7 +261,6 @@ static void test_check_images(void **state)
 
 static void test_owners(void **state)
 {
-    (void)state;
     BW_AUTO_BUFFER struct bw_buffer expected = {0};
     struct fixture fixture;
     struct bw_batches *batches;
@@ -285,7 +279,6 @@ static void test_owners(void **state)
 
 static void test_diff(void **state)
 {
-    (void)state;
     for (unsigned with_list = 0; with_list < 2; with_list++) {
         BW_AUTO_BUFFER struct bw_buffer expected = {0};
         static const char lines[] = "#mtree\n./link type=link link=elsewhere mode=0777\n";
@@ -324,7 +317,6 @@ static void count_call(void *context, size_t number, size_t count)
 
 static void test_versions(void **state)
 {
-    (void)state;
     BW_AUTO_BUFFER struct bw_buffer expected = {0};
     struct fixture fixture = make_fixture();
     struct bw_batches *batches;
@@ -352,7 +344,6 @@ static void test_versions(void **state)
 /* The subvolume has no UUID, so the stream begins with a random one. */
 static void test_send(void **state)
 {
-    (void)state;
     BW_AUTO_BUFFER struct bw_buffer expected = {0};
     struct fixture fixture;
     struct bw_batches *batches;
@@ -372,7 +363,6 @@ static void test_send(void **state)
 /* The end comes at any time, also while the function waits because its batch is full. */
 static void test_early_end(void **state)
 {
-    (void)state;
     struct fixture fixture;
     struct bw_batches *batches;
     struct bw_batch *batch = NULL;
@@ -394,7 +384,6 @@ static void test_early_end(void **state)
 
 static void test_stop(void **state)
 {
-    (void)state;
     struct fixture fixture;
     struct bw_batches *batches;
     struct bw_batch *batch;
@@ -427,7 +416,6 @@ static bool never_check(void *context, const struct bw_check_progress *progress)
 /* Errors of the function come after its results, once: from the next or from the close. */
 static void test_errors(void **state)
 {
-    (void)state;
     struct fixture fixture;
     struct bw_batches *batches = NULL;
     struct bw_batch *batch;
@@ -495,7 +483,6 @@ static void *read_batches(void *context)
 /* Each entry goes to one of several readers; all of them see the end, or that it was stopped. */
 static void test_readers(void **state)
 {
-    (void)state;
     struct fixture fixture;
     pthread_t threads[4];
     open_files(&fixture);
@@ -545,7 +532,6 @@ static struct bw_error *ignore_finding(void *context, const struct bw_findinginf
  * share what one of them changes. */
 static void test_beside_check(void **state)
 {
-    (void)state;
     struct fixture fixture;
     open_sample(&fixture);
     const struct bw_check_options options = {.struct_size = sizeof options,
@@ -562,18 +548,4 @@ static void test_beside_check(void **state)
     assert_true(alone.subvolumes > 0);
     assert_int_equal(beside.subvolumes, alone.subvolumes);
     close_fixture(&fixture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_walk),         cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_empty),        cmocka_unit_test(test_check),
-        cmocka_unit_test(test_check_images), cmocka_unit_test(test_owners),
-        cmocka_unit_test(test_diff),         cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_send),         cmocka_unit_test(test_early_end),
-        cmocka_unit_test(test_stop),         cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_readers),      cmocka_unit_test(test_beside_check),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

@@ -76,7 +76,6 @@ static bool has_ref(struct bench *bench, const struct bw_key *key, const struct 
 
 static void test_one_name(void **state)
 {
-    (void)state;
     struct bench bench = make_image();
     iw_write_memory(bench.image);
     open_bench(&bench);
@@ -102,7 +101,6 @@ static void test_one_name(void **state)
 /* More names than fit into one item continue in items with hashed keys. */
 static void test_many_names(void **state)
 {
-    (void)state;
     struct bench bench = make_image();
     iw_write_memory(bench.image);
     open_bench(&bench);
@@ -133,7 +131,6 @@ static void test_many_names(void **state)
 /* Names with the same hash share an item. */
 static void test_shared_items(void **state)
 {
-    (void)state;
     struct bench bench = make_image();
     iw_write_memory(bench.image);
     open_bench(&bench);
@@ -160,7 +157,6 @@ static void test_shared_items(void **state)
 /* A name of more than 255 bytes, which an item can contain, fits no entry. */
 static void test_long_names(void **state)
 {
-    (void)state;
     struct bench bench = make_image();
     iw_write_memory(bench.image);
     open_bench(&bench);
@@ -181,7 +177,6 @@ static void test_long_names(void **state)
 /* Inodes that are missing or too short do not exist; a size never wraps. */
 static void test_damaged_inodes(void **state)
 {
-    (void)state;
     struct bench bench = make_image();
     iw_write_memory(bench.image);
     open_bench(&bench);
@@ -215,7 +210,6 @@ static void test_damaged_inodes(void **state)
 /* The items of a link are in several leaves. Each function fails if one of them is lost. */
 static void test_lost_leaves(void **state)
 {
-    (void)state;
     for (size_t nth = 0;; nth++) {
         struct bench bench = make_image();
         iw_shape(bench.image, FS, 1, 0, 1);
@@ -239,14 +233,4 @@ static void test_lost_leaves(void **state)
         if (is_last)
             break;
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_name),       cmocka_unit_test(test_many_names),
-        cmocka_unit_test(test_shared_items),   cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_damaged_inodes), cmocka_unit_test(test_lost_leaves),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

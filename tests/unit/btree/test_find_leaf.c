@@ -8,6 +8,8 @@
 #include "fs/fs.h"
 #include "support/fake_layer.h"
 
+#define GROUP_SETUP limit_resources
+
 enum { ITEMS = 100, PER_LEAF = 5, TREE = BW_UUID_TREE, LEAVES_PER_NODE = 5 };
 
 /* The items (1000 + n, 255, UINT64_MAX), after which the next key has another object id. */
@@ -124,7 +126,6 @@ static bool is_lost(uint64_t n)
 
 static void test_adopted_leaves(void **state)
 {
-    (void)state;
     static const size_t leaves[] = {6, 8}; /* items 30 to 34 and 40 to 44 */
     for (unsigned complete = 0; complete < 2; complete++) {
         struct bench bench;
@@ -153,7 +154,6 @@ static void test_adopted_leaves(void **state)
  * that leaf. */
 static void test_lost_before_adopted(void **state)
 {
-    (void)state;
     static const size_t leaves[] = {6, 8};
     const struct bw_key adopted = key_of(32), lost = key_of(26);
     struct bench bench;
@@ -177,7 +177,6 @@ static void test_lost_before_adopted(void **state)
 /* Memory that runs out ends a range, whose result is then not complete. */
 static void test_adopter_without_memory(void **state)
 {
-    (void)state;
     struct bench bench;
     struct bw_item_range range;
     struct iw_image *image = make_image();
@@ -215,7 +214,6 @@ static struct bw_error *count_scan(struct bw_block_scan *scan, struct bench *ben
 
 static void test_scan_of_adopted_leaves(void **state)
 {
-    (void)state;
     static const size_t leaves[] = {6, 8};
     for (unsigned complete = 0; complete < 2; complete++) {
         struct bench bench;
@@ -305,19 +303,16 @@ static void expect_cut(unsigned count)
 
 static void test_one_key_beyond_leaf(void **state)
 {
-    (void)state;
     expect_cut(1);
 }
 
 static void test_two_keys_beyond_leaf(void **state)
 {
-    (void)state;
     expect_cut(2);
 }
 
 static void test_keys_out_of_order(void **state)
 {
-    (void)state;
     struct bench bench;
     struct found found;
     struct iw_image *image = make_image();
@@ -337,7 +332,6 @@ static void test_keys_out_of_order(void **state)
 /* A range in another version of the tree must not use the leaf that was read before. */
 static void test_restart_in_another_tree(void **state)
 {
-    (void)state;
     struct bench bench;
     struct bw_item_range range;
     open_bench(&bench, make_image());
@@ -365,7 +359,6 @@ static void test_restart_in_another_tree(void **state)
 /* Neither must a finder use the leaves that were adopted for another version. */
 static void test_adopted_leaves_of_another_tree(void **state)
 {
-    (void)state;
     static const size_t leaves[] = {6};
     struct bench bench;
     struct bw_leaf_finder finder;
@@ -389,7 +382,6 @@ static void test_adopted_leaves_of_another_tree(void **state)
 
 static void test_item_outside_leaf(void **state)
 {
-    (void)state;
     struct bench bench;
     struct found found;
     struct iw_image *image = make_image();
@@ -413,7 +405,6 @@ static void test_announced_leaves(void **state)
     struct bench bench;
     struct bw_leaf_finder finder;
     struct fake_layer fake = {0};
-    (void)state;
     open_bench(&bench, make_image());
     struct bw_graph *graph = fake_graph(NULL);
     bw_leaf_finder_init(&finder, &bench.reader, &bench.tree);
@@ -438,7 +429,6 @@ static void test_announced_leaves(void **state)
 
 static void test_next_keys(void **state)
 {
-    (void)state;
     static const struct {
         struct bw_key key, next;
     } cases[] = {
@@ -451,23 +441,4 @@ static void test_next_keys(void **state)
         const struct bw_key next = bw_key_after(cases[i].key);
         assert_int_equal(bw_key_compare(&next, &cases[i].next), 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adopted_leaves),
-        cmocka_unit_test(test_lost_before_adopted),
-        cmocka_unit_test(test_adopter_without_memory),
-        cmocka_unit_test(test_scan_of_adopted_leaves),
-        cmocka_unit_test(test_one_key_beyond_leaf),
-        cmocka_unit_test(test_two_keys_beyond_leaf),
-        cmocka_unit_test(test_keys_out_of_order),
-        cmocka_unit_test(test_restart_in_another_tree),
-        cmocka_unit_test(test_adopted_leaves_of_another_tree),
-        cmocka_unit_test(test_item_outside_leaf),
-        cmocka_unit_test(test_next_keys),
-        cmocka_unit_test(test_announced_leaves),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -5,6 +5,8 @@
 #include "fs/fs.h"
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 enum { ITEMS = 100, TREE = BW_UUID_TREE };
 
 /* A tree of items (1000 + n, 1, n), n from 0, with some per leaf and at least `level` levels. */
@@ -87,7 +89,6 @@ static struct bw_error *scan_tree(const struct iw_image *image, struct bw_block_
 
 static void test_whole_trees(void **state)
 {
-    (void)state;
     for (unsigned level = 0; level < BW_MAX_LEVEL; level++)
         for (unsigned lenient = 0; lenient < 2; lenient++) {
             struct collected collected = {0};
@@ -107,7 +108,6 @@ static void test_whole_trees(void **state)
 /* All of a range is met, and no more leaves than hold it. */
 static void test_ranges(void **state)
 {
-    (void)state;
     struct iw_image *image = make_tree(5, 3);
     for (uint64_t first = 0; first < ITEMS; first += 3)
         for (uint64_t last = first; last < ITEMS; last += 7) {
@@ -129,7 +129,6 @@ static void test_ranges(void **state)
 
 static void test_stop_above_leaves(void **state)
 {
-    (void)state;
     for (unsigned level = 0; level < 5; level++) {
         struct collected collected = {0};
         struct iw_image *image = make_tree(level ? 7 : ITEMS, level);
@@ -146,7 +145,6 @@ static void test_stop_above_leaves(void **state)
 
 static void test_leaf_function_ends_the_scan(void **state)
 {
-    (void)state;
     struct iw_image *image = make_tree(5, 2);
     struct collected collected = {.stop_after = 3};
     expect_error(scan_tree(image, (struct bw_block_scan){BW_SCAN_ALL}, &collected),
@@ -158,7 +156,6 @@ static void test_leaf_function_ends_the_scan(void **state)
 /* Loses each block in turn: exactly the items below it are missing. */
 static void test_lost_blocks(void **state)
 {
-    (void)state;
     struct iw_image *image = make_tree(5, 3);
     for (unsigned level = 0; level <= 3; level++) {
         const struct iw_block *block;
@@ -202,7 +199,6 @@ static void spoil_key(uint8_t *block, uint32_t nodesize, void *closure)
 /* A key of a node is wrong: strictly, its child is lost; leniently, it is met. */
 static void test_wrong_key(void **state)
 {
-    (void)state;
     uint64_t wrong = 1006;
     struct iw_image *image = make_tree(5, 2);
     struct collected collected = {0};
@@ -223,7 +219,6 @@ static void test_wrong_key(void **state)
  * others are lost. */
 static void test_many_ways(void **state)
 {
-    (void)state;
     for (unsigned lenient = 0; lenient < 2; lenient++) {
         struct iw_image *image = make_tree(1, 7);
         struct collected collected = {0};
@@ -244,7 +239,6 @@ static void test_many_ways(void **state)
  * twice. */
 static void test_key_beyond_the_parents(void **state)
 {
-    (void)state;
     uint64_t far = 1090;
     struct iw_image *image = make_tree(1, 3);
     struct collected collected = {0};
@@ -270,7 +264,6 @@ static void spoil_last_keys(uint8_t *block, uint32_t nodesize, void *closure)
  * that they belong in is lost. */
 static void test_items_beyond_their_leaf(void **state)
 {
-    (void)state;
     struct iw_image *image = make_tree(5, 2);
     struct collected collected = {0};
     struct bw_block_scan scan = {BW_SCAN_ALL};
@@ -290,7 +283,6 @@ static void test_items_beyond_their_leaf(void **state)
 /* Nobody knows the leaves below a lost node: it is lost as a whole, also if they were wanted. */
 static void test_nobody_adopts(void **state)
 {
-    (void)state;
     struct iw_image *image = make_tree(5, 2);
     struct collected collected = {.ordered = true};
     struct bw_block_scan scan = {BW_SCAN_ALL, .adopt = true};
@@ -311,7 +303,6 @@ static void test_nobody_adopts(void **state)
  * selected are not read. The same memory serves several scans, also after one that ended early. */
 static void test_selected_leaves(void **state)
 {
-    (void)state;
     struct iw_image *image = make_tree(5, 2);
     struct bw_fs *fs;
     expect_success(open_image(image, NULL, &fs));
@@ -345,7 +336,6 @@ static void test_selected_leaves(void **state)
 /* The generations of a tree are all the same. */
 static void test_only_newer_blocks_are_read_down_to_the_lowest_level(void **state)
 {
-    (void)state;
     struct iw_image *image = make_tree(5, 2);
     const struct bw_tree tree = tree_of(image);
     const uint64_t generation = tree.root.generation;
@@ -386,7 +376,6 @@ static struct bw_error *refuse_leaf(void *context, const struct bw_node *leaf)
 static void
 test_adopted_leaves_are_visited_until_one_is_refused_and_damaged_ones_are_skipped(void **state)
 {
-    (void)state;
     struct iw_image *image = make_tree(5, 2);
     struct bw_adopted adopted = {0};
     struct bw_fs *fs;
@@ -412,25 +401,4 @@ test_adopted_leaves_are_visited_until_one_is_refused_and_damaged_ones_are_skippe
     bw_adopted_free(&adopted);
     bw_fs_close(fs);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_trees),
-        cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_stop_above_leaves),
-        cmocka_unit_test(test_leaf_function_ends_the_scan),
-        cmocka_unit_test(test_lost_blocks),
-        cmocka_unit_test(test_wrong_key),
-        cmocka_unit_test(test_many_ways),
-        cmocka_unit_test(test_key_beyond_the_parents),
-        cmocka_unit_test(test_items_beyond_their_leaf),
-        cmocka_unit_test(test_nobody_adopts),
-        cmocka_unit_test(test_selected_leaves),
-        cmocka_unit_test(test_only_newer_blocks_are_read_down_to_the_lowest_level),
-        cmocka_unit_test(
-            test_adopted_leaves_are_visited_until_one_is_refused_and_damaged_ones_are_skipped),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

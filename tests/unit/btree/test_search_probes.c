@@ -126,7 +126,6 @@ static void read_items(struct bench *bench)
 
 static void test_a_scan_and_a_range_are_one_search_each_with_their_keys_and_time(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench, "key-search-*");
     scan_leaves(&bench);
@@ -148,7 +147,6 @@ static void test_a_scan_and_a_range_are_one_search_each_with_their_keys_and_time
 static void
 test_a_block_is_reported_before_and_after_it_is_read_and_a_lost_one_with_its_error(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench, "block-read-*");
     scan_leaves(&bench);
@@ -164,7 +162,6 @@ test_a_block_is_reported_before_and_after_it_is_read_and_a_lost_one_with_its_err
 
 static void test_a_probe_that_only_sees_ends_measures_no_time_of_others(void **state)
 {
-    (void)state;
     struct bench bench;
     open_bench(&bench, "block-read-done");
     read_items(&bench);
@@ -172,15 +169,4 @@ static void test_a_probe_that_only_sees_ends_measures_no_time_of_others(void **s
     assert_in_range(bench.events.block_ends, LEAVES + 1, 2 * LEAVES);
     assert_int_equal(bench.events.errors, 1);
     close_bench(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_scan_and_a_range_are_one_search_each_with_their_keys_and_time),
-        cmocka_unit_test(
-            test_a_block_is_reported_before_and_after_it_is_read_and_a_lost_one_with_its_error),
-        cmocka_unit_test(test_a_probe_that_only_sees_ends_measures_no_time_of_others),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

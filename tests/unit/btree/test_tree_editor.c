@@ -137,7 +137,6 @@ static void change(struct bw_tree_editor *editor, struct model *model, uint32_t 
 
 static void test_changes(void **state)
 {
-    (void)state;
     struct bench bench;
     struct model model, before;
     uint32_t seed = 1;
@@ -163,7 +162,6 @@ static void test_changes(void **state)
 /* Only the blocks that a key leads to are copied. */
 static void test_cost(void **state)
 {
-    (void)state;
     struct bench bench;
     struct model model;
     const struct bw_key key = key_of(1);
@@ -179,7 +177,6 @@ static void test_cost(void **state)
 /* A lost leaf cannot be changed; the others can. */
 static void test_loss(void **state)
 {
-    (void)state;
     struct bench bench;
     struct model model;
     struct iw_image *image = make_image(&model);
@@ -195,7 +192,6 @@ static void test_loss(void **state)
 /* Smaller and smaller keys in an empty tree: leaves and nodes are split on their left sides. */
 static void test_descending_keys(void **state)
 {
-    (void)state;
     struct bench bench;
     struct model model;
     make_bench(&bench, make_image(&model));
@@ -217,7 +213,6 @@ static void test_descending_keys(void **state)
 /* The largest item between two others: three leaves. */
 static void test_largest_item(void **state)
 {
-    (void)state;
     struct bench bench;
     struct model model;
     static uint8_t bytes[4096];
@@ -242,7 +237,6 @@ static void test_largest_item(void **state)
 /* Blocks in memory that another tree shares are copied before a change. */
 static void test_shared_blocks(void **state)
 {
-    (void)state;
     struct bench bench;
     struct model model, before;
     make_bench(&bench, make_image(&model));
@@ -301,7 +295,6 @@ static void point_to_memory(uint8_t *node, uint32_t nodesize, void *closure)
 
 static void test_hostile_blocks(void **state)
 {
-    (void)state;
     static const struct {
         iw_block_editor *edit;
         unsigned level;
@@ -330,7 +323,6 @@ static void test_hostile_blocks(void **state)
 /* An item whose bytes are outside its leaf is empty, also after the leaf is written again. */
 static void test_item_outside_leaf(void **state)
 {
-    (void)state;
     struct bench bench;
     struct model model;
     struct bw_item item;
@@ -379,7 +371,6 @@ static void fill_node(uint8_t *node, uint32_t nodesize, void *closure)
 /* A tree of the maximum height whose nodes are full cannot grow. */
 static void test_full_tree(void **state)
 {
-    (void)state;
     struct bench bench;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     const struct bw_key key = key_of(0);
@@ -397,16 +388,4 @@ static void test_full_tree(void **state)
     }
     expect_error(error, BW_ERROR_CORRUPT, "the tree gets too high");
     free_bench(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changes),        cmocka_unit_test(test_cost),
-        cmocka_unit_test(test_loss),           cmocka_unit_test(test_descending_keys),
-        cmocka_unit_test(test_largest_item),   cmocka_unit_test(test_shared_blocks),
-        cmocka_unit_test(test_hostile_blocks), cmocka_unit_test(test_item_outside_leaf),
-        cmocka_unit_test(test_full_tree),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

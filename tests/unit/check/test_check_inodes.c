@@ -479,7 +479,6 @@ static const struct {
 
 static void test_findings(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
         for (unsigned items = 0; items < 4; items++) {
             struct tree tree = make(items);
@@ -491,7 +490,6 @@ static void test_findings(void **state)
 
 static void test_snapshots(void **state)
 {
-    (void)state;
     struct tree tree = make(3);
     no_reference(&tree);
     iw_snapshot(tree.image, SNAPSHOT, FS, FS, TOP, "snapshot", 0);
@@ -506,7 +504,6 @@ static void test_snapshots(void **state)
 /* A cycle in one subvolume does not hide behind another one, whose blocks are the same. */
 static void test_cycles_of_snapshots(void **state)
 {
-    (void)state;
     struct tree tree = make(3);
     cycle(&tree);
     iw_snapshot(tree.image, SNAPSHOT, FS, FS, TOP, "snapshot", 0);
@@ -530,7 +527,6 @@ static void test_cycles_of_snapshots(void **state)
  * which is damage. */
 static void test_cycles_of_subvolumes(void **state)
 {
-    (void)state;
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     struct report_log log = {0};
     struct bw_fs *fs;
@@ -557,7 +553,6 @@ static void test_cycles_of_subvolumes(void **state)
 /* Items in a lost leaf are not reported as missing. */
 static void test_lost_leaves(void **state)
 {
-    (void)state;
     for (size_t lost = 0; lost < 12; lost++) {
         BW_AUTO_BUFFER struct bw_buffer text = {0};
         struct tree tree = make(3);
@@ -574,7 +569,6 @@ static void test_lost_leaves(void **state)
 /* Faults elsewhere are found all the same. */
 static void test_lost_and_wrong(void **state)
 {
-    (void)state;
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     struct tree tree = make(3);
     more_links(&tree);
@@ -584,17 +578,4 @@ static void test_lost_and_wrong(void **state)
     check(tree.image, &text);
     assert_string_equal(text.data, "link-count /data /second /dir/third\n");
     iw_destroy(tree.image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_findings),
-        cmocka_unit_test(test_snapshots),
-        cmocka_unit_test(test_cycles_of_snapshots),
-        cmocka_unit_test(test_cycles_of_subvolumes),
-        cmocka_unit_test(test_lost_leaves),
-        cmocka_unit_test(test_lost_and_wrong),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,6 @@ static void report(struct bed *bed, struct bw_bad_ranges *bad, int open)
  * chunks. */
 static void test_bad_ranges(void **state)
 {
-    (void)state;
     enum { LAST = LENGTH / SECTOR - 1 };
     static const struct bad_sector sectors[] = {
         {7, 1, true, false},     {5, 1, true, false},        {6, 1, true, false},
@@ -146,7 +145,6 @@ static void test_bad_ranges(void **state)
 /* A range that ends at the end of the window may continue in the next one. */
 static void test_open_range(void **state)
 {
-    (void)state;
     struct bed bed;
     struct bw_bad_ranges bad = {0};
     make_bed(&bed, make_image());
@@ -188,7 +186,6 @@ static struct bw_item item_at(uint64_t logical, uint32_t sectors, unsigned first
 
 static void test_summed_item(void **state)
 {
-    (void)state;
     struct bed bed;
     make_bed(&bed, make_image());
     const uint64_t next = bed.data + LENGTH;
@@ -228,7 +225,6 @@ static struct bw_error *refuse(void *context, const struct bw_data_range *range)
 
 static void test_summed_scan(void **state)
 {
-    (void)state;
     struct bed bed;
     struct iw_image *layout = make_image();
     iw_write_memory(layout);
@@ -251,7 +247,6 @@ static void test_summed_scan(void **state)
 /* More ranges than fit into a window: each is read once. */
 static void test_windows(void **state)
 {
-    (void)state;
     enum { RANGES = 70000 };
     static const uint8_t zeros[SECTOR];
     uint8_t checksum[BW_CSUM_SIZE];
@@ -278,7 +273,6 @@ static void test_windows(void **state)
  * second copy can be computed only. */
 static void test_moved_chunk(void **state)
 {
-    (void)state;
     const struct iw_options options = {.data_profile = BW_GROUP_RAID5,
                                        .device_count = 3,
                                        .data_chunks = 2,
@@ -318,7 +312,6 @@ static void test_moved_chunk(void **state)
 /* A range that several files share is read once; of two ranges, the shorter one comes first. */
 static void test_log_space(void **state)
 {
-    (void)state;
     struct bed bed;
     make_bed(&bed, make_image());
     bw_log_claim_space(&bed.check, bed.data, SECTOR, FS, 300);
@@ -328,15 +321,4 @@ static void test_log_space(void **state)
     expect_success(bw_findings_flush(&bed.check));
     expect_text(&bed, "log-overlap 0: 0+2, device 0\n");
     free_bed(&bed);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_ranges),  cmocka_unit_test(test_open_range),
-        cmocka_unit_test(test_summed_item), cmocka_unit_test(test_summed_scan),
-        cmocka_unit_test(test_windows),     cmocka_unit_test(test_moved_chunk),
-        cmocka_unit_test(test_log_space),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,6 @@
 
 static void test_counts_agree(void **state)
 {
-    (void)state;
     struct bw_reference_counts *counts = calloc(1, sizeof(struct bw_reference_counts));
     const uint64_t first = bw_reference_hash(1, 2, 3, 4), second = bw_reference_hash(2, 2, 3, 4);
     bw_reference_counts_add(counts, 4096, first, 3);
@@ -29,7 +28,6 @@ static void test_counts_agree(void **state)
 /* Every argument of the hash matters, and so does its place. */
 static void test_reference_hash(void **state)
 {
-    (void)state;
     const uint64_t hashes[] = {bw_reference_hash(1, 2, 3, 4), bw_reference_hash(0, 2, 3, 4),
                                bw_reference_hash(1, 3, 2, 4), bw_reference_hash(1, 2, 4, 3),
                                bw_reference_hash(1, 2, 3, 5), bw_reference_hash(2, 1, 3, 4)};
@@ -50,7 +48,6 @@ static void make_check(struct bw_check *check, struct bw_fs *fs)
 /* Two numbers that differ from the right ones in their highest bits do not cancel out. */
 static void test_highest_bits(void **state)
 {
-    (void)state;
     static struct bw_check check;
     static struct bw_fs fs;
     make_check(&check, &fs);
@@ -90,7 +87,6 @@ static const uint8_t data_item[] = {
 
 static void test_extent_item(void **state)
 {
-    (void)state;
     static struct bw_check check;
     static struct bw_fs fs;
     make_check(&check, &fs);
@@ -140,7 +136,6 @@ static struct bw_reference_entry entry_of(uint64_t bytenr, uint8_t kind, uint64_
 /* Only unbalanced entries of open accounts are kept. */
 static void test_entries(void **state)
 {
-    (void)state;
     static struct bw_check check;
     static struct bw_fs fs;
     make_check(&check, &fs);
@@ -173,7 +168,6 @@ static void test_entries(void **state)
 /* Too many entries: later accounts are postponed. */
 static void test_entries_bounded(void **state)
 {
-    (void)state;
     static struct bw_check check;
     static struct bw_fs fs;
     make_check(&check, &fs);
@@ -196,7 +190,6 @@ static void test_entries_bounded(void **state)
 /* Without memory, blocks that cannot be remembered are not read: a crafted tree would not end. */
 static void test_visit_without_memory(void **state)
 {
-    (void)state;
     static struct bw_check check;
     static struct bw_fs fs;
     struct bw_inode_sums sums = {0};
@@ -217,18 +210,4 @@ static void test_visit_without_memory(void **state)
     if (!check.no_memory)
         skip(); /* an emulator has no limit, either */
     assert_int_equal(visit, BW_VISIT_SHARED);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts_agree),
-        cmocka_unit_test(test_reference_hash),
-        cmocka_unit_test(test_highest_bits),
-        cmocka_unit_test(test_extent_item),
-        cmocka_unit_test(test_entries),
-        cmocka_unit_test(test_entries_bounded),
-        cmocka_unit_test(test_visit_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

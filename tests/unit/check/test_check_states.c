@@ -60,7 +60,6 @@ static void enter_top(struct iw_image *image)
 /* The uuid tree as mkfs.btrfs 4.16 to 4.20 made it: with the top directory of a subvolume. */
 static void test_directory_in_uuid_tree(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){0});
     struct bw_disk_inode_item inode;
     struct {
@@ -90,7 +89,6 @@ static void set_owner(uint8_t *block, uint32_t nodesize, void *closure)
  * to its relocation tree. */
 static void test_relocated_data_relocation_tree(void **state)
 {
-    (void)state;
     const struct iw_options options = {.items_per_leaf = 2};
     struct iw_image *image = iw_create(&options);
     uint64_t owner = BW_TREE_RELOC;
@@ -101,13 +99,4 @@ static void test_relocated_data_relocation_tree(void **state)
     iw_rewrite_block(image, iw_block_find(image, BW_DATA_RELOC_TREE, 0, 1)->logical, set_owner,
                      &owner, true);
     expect(image, "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_directory_in_uuid_tree),
-        cmocka_unit_test(test_relocated_data_relocation_tree),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,7 +158,6 @@ static void expect(const struct tree *tree, unsigned missing_piece, const char *
 
 static void test_good(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(kinds); i++) {
         struct tree tree = {.kind = &kinds[i]};
         build(&tree, UINT_MAX);
@@ -169,7 +168,6 @@ static void test_good(void **state)
 
 static void test_trees(void **state)
 {
-    (void)state;
     struct tree tree = {.kind = &kinds[1]};
     build(&tree, 17);
     expect(&tree, UINT_MAX,
@@ -188,7 +186,6 @@ static void test_trees(void **state)
 
 static void test_descriptors(void **state)
 {
-    (void)state;
     struct tree tree = {.kind = &kinds[0]};
     build(&tree, UINT_MAX);
     const struct bw_disk_fsverity good = tree.descriptor;
@@ -212,14 +209,4 @@ static void test_descriptors(void **state)
     tree.descriptor = good;
     tree.descriptor.data_size = bw_put64(SIZE + 1);
     expect(&tree, UINT_MAX, DESCRIPTOR "it is of a file of another size 0 0\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_descriptors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

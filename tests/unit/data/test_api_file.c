@@ -44,7 +44,6 @@ static void test_reading(void **state)
     struct data_image *image = sample();
     uint8_t bytes[6 * SECTOR];
     size_t got;
-    (void)state;
     data_image_open(image, NULL);
     struct bw_file *file = open_file(image);
     assert_int_equal(bw_file_inode(file)->size, 5 * SECTOR - 10);
@@ -75,7 +74,6 @@ static void test_bad_part(void **state)
     struct data_image *image = sample();
     uint8_t bytes[4 * SECTOR];
     size_t got;
-    (void)state;
     data_image_open(image, damage_second_sector);
     struct bw_file *file = open_file(image);
     expect_success(bw_file_read(file, 0, bytes, sizeof bytes, &got));
@@ -99,7 +97,6 @@ static void test_extents(void **state)
 {
     struct data_image *image = sample();
     const struct bw_extent *extent;
-    (void)state;
     data_image_open(image, NULL);
     struct bw_file *file = open_file(image);
     static const struct {
@@ -134,20 +131,8 @@ static void test_refusals(void **state)
 {
     struct data_image *image = sample();
     struct bw_file *file;
-    (void)state;
     data_image_open(image, NULL);
     const struct bw_place top = bw_place_top(bw_subvolume_by_id(image->fs, FS));
     expect_error(bw_file_open(image->fs, &top, NULL, &file), BW_ERROR_USAGE, "not a regular file");
     data_image_free(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reading),
-        cmocka_unit_test(test_bad_part),
-        cmocka_unit_test(test_extents),
-        cmocka_unit_test(test_refusals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,6 @@ static void expect_whole(struct data_image *image)
 
 static void test_healthy(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++)
         for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++) {
             struct data_image *image = make(profiles[i].profile, (enum bw_checksum_type)type, NULL);
@@ -78,7 +77,6 @@ static void spoil_first_copy(struct data_image *image)
 
 static void test_bad_copy(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++) {
         if (profiles[i].copies < 2 && !profiles[i].parity)
             continue;
@@ -106,7 +104,6 @@ static void spoil_in_turn(struct data_image *image)
 
 static void test_combined(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++) {
         if (profiles[i].copies < 2)
             continue;
@@ -127,7 +124,6 @@ static void remove_device(struct data_image *image)
 
 static void test_missing_device(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++) {
         if ((profiles[i].copies < 2 && !profiles[i].parity) || profiles[i].profile == BW_GROUP_DUP)
             continue;
@@ -148,7 +144,6 @@ static void spoil_all(struct data_image *image)
 
 static void test_no_good_copy(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++) {
         if (profiles[i].parity)
             continue;
@@ -184,7 +179,6 @@ static void test_no_good_copy(void **state)
 /* Reads that fail: of copy 1 in one sector, of copy 2 in another. */
 static void test_read_errors(void **state)
 {
-    (void)state;
     struct data_image *image = make(BW_GROUP_RAID1, BW_CHECKSUM_CRC32C, NULL);
     bw_fs_close(image->fs);
     image->fs = NULL;
@@ -292,7 +286,6 @@ static void check_degraded(uint64_t profile, const struct degraded *degraded, bo
  * without a good mirror are lost. */
 static void test_degraded(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t profile;
         unsigned devices;
@@ -312,7 +305,6 @@ static void test_degraded(void **state)
 /* A whole range is on a missing device: it is not read sector by sector. */
 static void test_missing_stripes(void **state)
 {
-    (void)state;
     struct data_image *image = make(BW_GROUP_RAID0, BW_CHECKSUM_CRC32C, NULL);
     struct data_result result;
     unsigned device, lost = 0;
@@ -423,7 +415,6 @@ static void spoil_every_stream(struct data_image *image)
  * one must be read, not rebuilt from the first. */
 static void test_bad_stream(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++) {
         if (profiles[i].copies < 2 && !profiles[i].parity)
             continue;
@@ -448,7 +439,6 @@ static void test_bad_stream(void **state)
 
 static void test_no_good_stream(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++) {
         struct data_result result;
         char expected[64];
@@ -470,7 +460,6 @@ static void test_no_good_stream(void **state)
 /* With checksums, features/verify replaces the mirror; `unchecked` finds the same one. */
 static void test_stream_with_checksums(void **state)
 {
-    (void)state;
     struct data_result result;
     struct data_image *image = make_compressed(BW_GROUP_RAID1, true, spoil_stream);
     expect_decoded(image, false);
@@ -482,22 +471,4 @@ static void test_stream_with_checksums(void **state)
     assert_non_null(strstr(result.first_error, "checksum mismatch"));
     data_result_free(&result);
     data_image_free(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_healthy),
-        cmocka_unit_test(test_bad_copy),
-        cmocka_unit_test(test_combined),
-        cmocka_unit_test(test_missing_device),
-        cmocka_unit_test(test_no_good_copy),
-        cmocka_unit_test(test_read_errors),
-        cmocka_unit_test(test_degraded),
-        cmocka_unit_test(test_missing_stripes),
-        cmocka_unit_test(test_bad_stream),
-        cmocka_unit_test(test_no_good_stream),
-        cmocka_unit_test(test_stream_with_checksums),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

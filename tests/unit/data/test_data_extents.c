@@ -7,7 +7,6 @@
 
 static void test_holes_and_parts(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     struct data_result result;
     data_image_plain(image, 0, 0, 2 * SECTOR);
@@ -46,7 +45,6 @@ static void test_holes_and_parts(void **state)
 
 static void test_sparse(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     struct data_result result;
     const uint64_t far = UINT64_C(1) << 60;
@@ -60,7 +58,6 @@ static void test_sparse(void **state)
 
 static void test_inline(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     struct data_result result;
     data_image_inline(image, BW_COMPRESS_NONE, 100, image->data, 100);
@@ -104,7 +101,6 @@ static char *make_text(size_t length)
 
 static void test_compressed_parts(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_create(0, BW_CHECKSUM_BLAKE2B);
     struct data_result result;
     char *text = make_text(TEXT);
@@ -131,7 +127,6 @@ static void test_compressed_parts(void **state)
  * extent that the reader has kept. */
 static void test_kept_unverified(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
     struct bw_data_reader *reader;
     char *text = make_text(TEXT);
@@ -167,7 +162,6 @@ static void test_kept_unverified(void **state)
 /* Streams that are longer or shorter than their extents say: the extent counts. */
 static void test_wrong_lengths(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
     struct data_result result;
     char *text = make_text(8 << 20);
@@ -196,7 +190,6 @@ static void test_wrong_lengths(void **state)
 
 static void test_broken_stream(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     struct data_result result;
     const struct data_extent extent = compressed(0, 4 * SECTOR, TEXT, 0, TEXT);
@@ -212,7 +205,6 @@ static void test_broken_stream(void **state)
 
 static void test_overlap(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     struct data_result result;
     data_image_plain(image, 0, 0, SECTOR);
@@ -229,7 +221,6 @@ static void test_overlap(void **state)
 
 static void test_nonsense(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     struct data_result result;
     data_image_plain(image, 0, 0, SECTOR);
@@ -252,7 +243,6 @@ static void test_nonsense(void **state)
 /* An extent that is huge, but could be: it ends with its chunk. */
 static void test_past_device(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     struct data_result result;
     data_image_plain(image, 0, 0, UINT64_C(1) << 30);
@@ -276,7 +266,6 @@ static void swap_keys(uint8_t *block, uint32_t nodesize, void *closure)
 /* The result is the same for a leaf with unordered items, and damage is reported once. */
 static void test_disorder(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     struct data_result result;
     for (unsigned i = 0; i < 4; i++)
@@ -299,7 +288,6 @@ static void test_disorder(void **state)
 /* A lost leaf takes the ranges it told of along. */
 static void test_lost_leaf(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     struct data_result result;
     iw_shape(image->image, FS, 4, 0, 0);
@@ -325,7 +313,6 @@ static void test_lost_leaf(void **state)
 
 static void test_lost_checksums(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
     struct data_result result;
     data_image_plain(image, 0, 0, 10 * SECTOR);
@@ -347,7 +334,6 @@ static void spoil_checksum_tree(struct data_image *image)
 /* That a block of the checksum tree is lost is another thing than that it has no checksums. */
 static void test_lost_checksum_leaf(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     struct data_result result;
     char expected[128];
@@ -388,7 +374,6 @@ static void spoil_checksum_root(struct data_image *image)
 /* A checksum tree whose root item makes no sense is none: it has no block that could be lost. */
 static void test_no_checksum_tree(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     struct data_result result;
     data_image_plain(image, 0, 0, 2 * SECTOR);
@@ -404,7 +389,6 @@ static void test_no_checksum_tree(void **state)
 /* Reading a text fails, and the error has the advice. */
 static void test_text_without_checksums(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     data_image_plain(image, 0, 0, SECTOR);
     data_image_inode(image, SECTOR, 0);
@@ -415,19 +399,4 @@ static void test_text_without_checksums(void **state)
     assert_int_equal(error->code, BW_ERROR_NO_CHECKSUM);
     assert_string_equal(error->advice, "`ignore_checksums data` reads them without");
     data_image_free(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_holes_and_parts),  cmocka_unit_test(test_sparse),
-        cmocka_unit_test(test_inline),           cmocka_unit_test(test_compressed_parts),
-        cmocka_unit_test(test_kept_unverified),  cmocka_unit_test(test_wrong_lengths),
-        cmocka_unit_test(test_broken_stream),    cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_nonsense),         cmocka_unit_test(test_past_device),
-        cmocka_unit_test(test_disorder),         cmocka_unit_test(test_lost_leaf),
-        cmocka_unit_test(test_lost_checksums),   cmocka_unit_test(test_lost_checksum_leaf),
-        cmocka_unit_test(test_no_checksum_tree), cmocka_unit_test(test_text_without_checksums),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

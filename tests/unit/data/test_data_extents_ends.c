@@ -5,7 +5,6 @@
 /* Extents where there is no chunk: nothing is read for them, however long they are. */
 static void test_nowhere(void **state)
 {
-    (void)state;
     const uint64_t huge = UINT64_C(10) << 30;
     struct data_image *image = data_image_begin();
     struct data_result result;
@@ -27,7 +26,6 @@ static void test_nowhere(void **state)
 /* One that begins before the first chunk is bad up to that, and no further. */
 static void test_before_chunk(void **state)
 {
-    (void)state;
     const uint64_t first_chunk = 22020096;
     struct data_image *image = data_image_begin();
     struct data_result result;
@@ -45,7 +43,6 @@ static void test_before_chunk(void **state)
 /* An extent that continues after its chunk: from there on, nothing is read. */
 static void test_behind_chunk(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     struct data_result result;
     data_image_plain(image, 0, 0, UINT64_C(10) << 30);
@@ -89,7 +86,6 @@ static uint64_t last_end(struct data_image *image, uint64_t size, unsigned *bad)
 /* A bad range at the end of a file ends with the file. */
 static void test_bad_end(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_begin();
     const uint64_t size = 39 * SECTOR + 5;
     unsigned bad;
@@ -114,15 +110,4 @@ static void test_bad_end(void **state)
     assert_int_equal(last_end(image, 47 * SECTOR - 1, &bad), 47 * SECTOR);
     assert_int_equal(bad, 1);
     data_image_free(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nowhere),
-        cmocka_unit_test(test_before_chunk),
-        cmocka_unit_test(test_behind_chunk),
-        cmocka_unit_test(test_bad_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,7 +129,6 @@ static struct bw_error *run(const struct data_image *image, unsigned thread_coun
 
 static void test_order(void **state)
 {
-    (void)state;
     struct data_image *image = make();
     for (size_t i = 0; i < COUNT(threads); i++) {
         struct job job = begin(image);
@@ -142,7 +141,6 @@ static void test_order(void **state)
 
 static void test_work(void **state)
 {
-    (void)state;
     struct data_image *image = make();
     for (size_t i = 0; i < COUNT(threads); i++) {
         struct job job = begin(image);
@@ -159,7 +157,6 @@ static void test_work(void **state)
 /* A caller that does not limit the files for workers. */
 static void test_work_by_default(void **state)
 {
-    (void)state;
     struct data_image *image = make();
     struct job job = begin(image);
     expect_success(run(image, 2, &job, work, 0));
@@ -171,7 +168,6 @@ static void test_work_by_default(void **state)
 
 static void test_stop(void **state)
 {
-    (void)state;
     struct data_image *image = make();
     static const size_t stops[] = {1, 299, LARGE, 699};
     for (size_t i = 0; i < COUNT(threads); i++)
@@ -187,7 +183,6 @@ static void test_stop(void **state)
 
 static void test_failing_work(void **state)
 {
-    (void)state;
     struct data_image *image = make();
     for (size_t i = 0; i < COUNT(threads); i++) {
         struct job job = begin(image);
@@ -232,7 +227,6 @@ static void test_blocks_are_used_again(void **state)
 {
     enum { EXTENT = 128 * SECTOR };
     struct rusage before, after;
-    (void)state;
     struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
     data_image_checksums(image, 0, 128);
     for (uint64_t offset = 0; offset < MANY_BLOCKS; offset += EXTENT)
@@ -261,7 +255,6 @@ static void test_memory(void **state)
         size_t length, room;
     } takes[] = {{1, 4096}, {4096, 4096}, {4097, 8192}, {8192, 8192}, {0, 0}};
     struct bw_data_block block = {0};
-    (void)state;
     assert_true(bw_data_block_reserve(&block));
     const size_t whole = bw_data_block_room(&block);
     size_t used = 0;
@@ -273,18 +266,4 @@ static void test_memory(void **state)
     bw_data_block_allocate(&block, whole - used - 1);
     assert_int_equal(bw_data_block_room(&block), 0);
     bw_data_block_free(&block);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks_are_used_again),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_work),
-        cmocka_unit_test(test_work_by_default),
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_failing_work),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,8 @@
 #include "support/data_image.h"
 #include "support/image_writer_internal.h"
 
+#define GROUP_SETUP limit_resources
+
 enum {
     SECTORS = 74,
     FILE_SIZE = SECTORS * SECTOR,
@@ -135,7 +137,6 @@ static void expect_bad(struct data_image *image, unsigned first, unsigned count,
 
 static void test_healthy(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++)
         for (size_t head = 0; head <= OLD_HEAD; head += OLD_HEAD) {
             struct data_image *image = open_with(make(&shapes[i], head), &shapes[i], place);
@@ -148,7 +149,6 @@ static void test_healthy(void **state)
 
 static void test_map(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++) {
         struct data_image *image = open_with(make(&shapes[i], 0), &shapes[i], place);
         struct extent extent = {0};
@@ -196,7 +196,6 @@ static void place_and_remove(struct data_image *image)
 
 static void test_copies(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++) {
         if (shapes[i].copies < 2)
             continue;
@@ -227,7 +226,6 @@ static struct bw_key key_of(const struct data_image *image, unsigned number, str
 
 static void test_no_item(void **state)
 {
-    (void)state;
     struct data_image *image = make(&shapes[2], 0);
     struct extent extent;
     iw_remove_item(image->image, BW_RAID_STRIPE_TREE, key_of(image, 4, &extent));
@@ -239,7 +237,6 @@ static void test_no_item(void **state)
 
 static void test_bad_items(void **state)
 {
-    (void)state;
     static const struct {
         struct bw_disk_raid_stride place;
         size_t size;
@@ -297,7 +294,6 @@ static void place_nested(struct data_image *image)
 
 static void test_nested(void **state)
 {
-    (void)state;
     struct data_image *image = make(&shapes[1], 0);
     struct extent extent = {0};
     while (next_extent(&extent))
@@ -324,7 +320,6 @@ static void place_in_a_row(struct data_image *image)
 
 static void test_long_extent(void **state)
 {
-    (void)state;
     enum { BEFORE = 16 << 20 };
     struct data_image *image = make(&shapes[1], 0);
     struct extent extent = {0};
@@ -360,7 +355,6 @@ static void lose_leaf(struct data_image *image)
 
 static void test_lost_leaf(void **state)
 {
-    (void)state;
     struct data_image *image = open_with(make(&shapes[2], 0), &shapes[2], lose_leaf);
     const struct extent lost =
         extent_of_leaf(image, iw_block_find(image->image, BW_RAID_STRIPE_TREE, 0, 1));
@@ -380,7 +374,6 @@ static void lose_node(struct data_image *image)
 
 static void test_lost_node(void **state)
 {
-    (void)state;
     struct data_image *image = open_with(make(&shapes[2], 0), &shapes[2], lose_node);
     expect_bad(image, 0, 0, "");
     data_image_free(image);
@@ -412,7 +405,6 @@ static void point_to_itself(struct data_image *image)
 
 static void test_circle(void **state)
 {
-    (void)state;
     struct data_image *image = open_with(make(&shapes[2], 0), &shapes[2], point_to_itself);
     expect_bad(image, 0, 0, ""); /* the extent tree still knows the leaves */
     assert_int_equal(image->log.counts[BW_DAMAGE], 1);
@@ -427,24 +419,10 @@ static void place_without_tree(struct data_image *image)
 /* The feature, but no tree. */
 static void test_no_tree(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_create(BW_GROUP_RAID1, BW_CHECKSUM_CRC32C);
     data_image_plain(image, 0, 0, SECTORS * SECTOR);
     data_image_inode(image, FILE_SIZE, 0);
     data_image_open(image, place_without_tree);
     expect_bad(image, 0, SECTORS, "the raid stripe tree, with the positions of data, is lost");
     data_image_free(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_healthy),     cmocka_unit_test(test_map),
-        cmocka_unit_test(test_copies),      cmocka_unit_test(test_no_item),
-        cmocka_unit_test(test_bad_items),   cmocka_unit_test(test_lost_leaf),
-        cmocka_unit_test(test_lost_node),   cmocka_unit_test(test_circle),
-        cmocka_unit_test(test_no_tree),     cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_long_extent),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

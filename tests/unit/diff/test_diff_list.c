@@ -112,7 +112,6 @@ static const struct {
 
 static void test_lists(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(lists); i++)
         expect_entries(lists[i].list, strlen(lists[i].list), lists[i].entries, lists[i].ignored);
 }
@@ -120,7 +119,6 @@ static void test_lists(void **state)
 /* Lines that end with NUL, as sha256sum -z prints them, may have newlines in their paths. */
 static void test_zero_lines(void **state)
 {
-    (void)state;
     static const char list[] = SHA "  a\nb\0" SHA "  c";
     expect_entries(list, sizeof list - 1, "1 a\nb 1:0123\n2 c 1:0123\n", "");
     expect_entries(list, sizeof list, "1 a\nb 1:0123\n2 c 1:0123\n", "");
@@ -159,7 +157,6 @@ static const struct {
 
 static void test_refusals(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(refusals); i++) {
         struct bw_list *list;
         expect_error(bw_list_open(refusals[i].list, strlen(refusals[i].list), &list),
@@ -170,7 +167,6 @@ static void test_refusals(void **state)
 /* Names below nested directories could need the square of the list. */
 static void test_deep_list(void **state)
 {
-    (void)state;
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     struct bw_list *list;
     for (int i = 0; i < 10000; i++)
@@ -182,7 +178,6 @@ static void test_deep_list(void **state)
 
 static void test_detection(void **state)
 {
-    (void)state;
     static const char zeros[8192];
     static const char *const good[] =
         {"#mtree\n",  "/set type=file\n",  ". type=dir\n",          "./a type=file\n",
@@ -194,14 +189,4 @@ static void test_detection(void **state)
         assert_false(bw_list_detect(bad[i], strlen(bad[i])));
     assert_false(bw_list_detect(zeros, sizeof zeros));
     assert_false(bw_list_detect("#\0x", 3));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),     cmocka_unit_test(test_zero_lines),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_deep_list),
-        cmocka_unit_test(test_detection),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,6 @@
 /* Each cell has its own number. */
 static void test_curves_fill_squares(void **state)
 {
-    (void)state;
     for (unsigned curve = BW_CURVE_HILBERT; curve <= BW_CURVE_SNAKE; curve++)
         for (unsigned order = 0; order <= 5; order++) {
             const uint32_t side = UINT32_C(1) << order;
@@ -32,7 +31,6 @@ static void test_neighbours_stay_together(void **state)
 {
     enum { ORDER = 6, SIDE = 1 << ORDER };
     struct bw_point points[SIDE * SIDE];
-    (void)state;
     for (uint32_t i = 0; i < SIDE * SIDE; i++) {
         const struct bw_point point = {i % SIDE, i / SIDE};
         points[bw_curve_number(BW_CURVE_HILBERT, ORDER, point)] = point;
@@ -48,7 +46,6 @@ static void test_neighbours_stay_together(void **state)
 
 static void test_orders(void **state)
 {
-    (void)state;
     assert_int_equal(bw_curve_order(0, 16, 10), 0);
     assert_int_equal(bw_curve_order(16, 16, 10), 0);
     assert_int_equal(bw_curve_order(17, 16, 10), 1);
@@ -69,7 +66,6 @@ static void test_orders(void **state)
 
 static void test_markup(void **state)
 {
-    (void)state;
     EXPECT_MARKUP(bw_markup_text, "plain, \xc3\xa4", "plain, \xc3\xa4");
     EXPECT_MARKUP(bw_markup_text, "<b>&\"'", "&lt;b&gt;&amp;&quot;&#39;");
     EXPECT_MARKUP(bw_markup_text,
@@ -118,7 +114,6 @@ static void test_treemap(void **state)
     static const double paper[] = {6, 6, 4, 3, 2, 2, 1}, uneven[] = {1000, 1, 0, -5, 0.001},
                         nothing[] = {0, 0}, giant[] = {1e18, 1};
     struct bw_box boxes[7];
-    (void)state;
     bw_treemap_layout(paper, 7, (struct bw_box){0, 0, 6, 4}, boxes);
     expect_near(boxes[0].width, 3);
     expect_near(boxes[0].height, 2);
@@ -133,16 +128,4 @@ static void test_treemap(void **state)
     assert_true(boxes[1].width <= 3 && boxes[1].height <= 4); /* no space remains for it */
     bw_treemap_layout(paper, 7, (struct bw_box){0, 0, 0, 0}, boxes);
     assert_true(boxes[6].width == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_curves_fill_squares),
-        cmocka_unit_test(test_neighbours_stay_together),
-        cmocka_unit_test(test_orders),
-        cmocka_unit_test(test_markup),
-        cmocka_unit_test(test_treemap),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

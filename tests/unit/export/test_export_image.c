@@ -64,7 +64,6 @@ static struct iw_image *make_tree(void)
 
 static void test_each_comes_once(void **state)
 {
-    (void)state;
     struct iw_image *image = make_tree();
     struct bw_fs *fs;
     const struct bw_walk_options all = {0}, one_deep = {.has_maxdepth = true, .maxdepth = 1};
@@ -96,7 +95,6 @@ static void test_each_comes_once(void **state)
 
 static void test_attribute_without_a_name(void **state)
 {
-    (void)state;
     static const char name[] = "user.a\0b";
     struct iw_image *image = iw_create(&(struct iw_options){0});
     uint64_t file = iw_file(image, FS, TOP, "f");
@@ -131,7 +129,6 @@ static void test_attribute_without_a_name(void **state)
 /* Attributes that fill several leaves: none is lost where a leaf begins. */
 static void test_many_attributes(void **state)
 {
-    (void)state;
     enum { MANY = 200 };
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     uint64_t file = iw_file(image, FS, TOP, "f");
@@ -174,7 +171,6 @@ static void expect_time(struct bw_fs *fs, uint64_t number, int64_t seconds, long
 
 static void test_times(void **state)
 {
-    (void)state;
     static const struct {
         int64_t seconds;
         uint32_t nanoseconds;
@@ -235,7 +231,6 @@ static void set_size(struct iw_image *image, uint64_t file, uint64_t size)
  * data. */
 static void test_inline_before_a_hole(void **state)
 {
-    (void)state;
     static const char bytes[2872];
     struct iw_image *image = iw_create(&(struct iw_options){0});
     uint64_t file = iw_file(image, FS, TOP, "f");
@@ -253,7 +248,6 @@ static void test_inline_before_a_hole(void **state)
 /* The data of a file of 4 EiB are not searched for: the rest is a hole, not zeros in an archive. */
 static void test_lost_extents(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){0});
     uint64_t file = iw_file(image, FS, TOP, "f");
     set_size(image, file, UINT64_C(1) << 62);
@@ -281,7 +275,6 @@ static bool has_text(const struct bw_buffer *text, const char *wanted)
  * fraction; any other has one with a fraction. */
 static void test_time_records(void **state)
 {
-    (void)state;
     static const struct {
         struct timespec mtime;
         const char *record; /* NULL: none */
@@ -319,7 +312,6 @@ static void test_time_records(void **state)
 /* One range that ends within a unit: sqfstar 4.5 counts its padding only behind another one. */
 static void test_padded_range(void **state)
 {
-    (void)state;
     const struct bw_inode inode = {.mode = S_IFREG | 0644, .size = 1048580, .link_count = 1};
     const struct bw_archive_range range = {1048576, 4};
     const struct bw_archive_entry entry = {
@@ -341,7 +333,6 @@ static void test_padded_range(void **state)
  * time. */
 static void test_large_hole(void **state)
 {
-    (void)state;
     const uint64_t size = UINT64_C(1) << 62;
     const struct bw_inode inode = {.mode = S_IFREG | 0644, .size = size, .link_count = 1};
     const struct bw_archive_range ranges[] = {{0, 4096}, {size / 2, 8192}, {size - 4096, 4096}};
@@ -400,7 +391,6 @@ static void append_headers(struct bw_buffer *text, const struct bw_archive_entry
 /* Paths that are no UTF-8 are raw bytes, in the header or in front of it; others are records. */
 static void test_long_sparse_names(void **state)
 {
-    (void)state;
     char path[300] = "";
     const struct bw_inode inode = {.mode = S_IFREG | 0644, .size = 1 << 20, .link_count = 1};
     const struct bw_archive_entry entry = {.path = path, .inode = &inode, .is_sparse = true};
@@ -427,7 +417,6 @@ static void test_long_sparse_names(void **state)
 /* The length of a record counts its own digits. */
 static void test_records(void **state)
 {
-    (void)state;
     const struct bw_inode inode = {
         .mode = S_IFREG | 0644, .uid = 1 << 21, .link_count = 1, .mtime = {-2, 750000000}};
     for (uint16_t length = 0; length < 1100; length++) {
@@ -455,7 +444,6 @@ static void test_records(void **state)
 /* An incomplete archive does not look complete, and its memory is freed. */
 static void test_given_up(void **state)
 {
-    (void)state;
     const struct bw_inode inode = {
         .mode = S_IFREG | 0644, .size = UINT64_C(1) << 40, .link_count = 1};
     const struct bw_archive_entry entry = {.path = "broken", .inode = &inode};
@@ -470,17 +458,4 @@ static void test_given_up(void **state)
         assert_int_equal(text.length, length);
         bw_buffer_free(&text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_comes_once),   cmocka_unit_test(test_attribute_without_a_name),
-        cmocka_unit_test(test_many_attributes),   cmocka_unit_test(test_times),
-        cmocka_unit_test(test_lost_extents),      cmocka_unit_test(test_time_records),
-        cmocka_unit_test(test_padded_range),      cmocka_unit_test(test_large_hole),
-        cmocka_unit_test(test_given_up),          cmocka_unit_test(test_inline_before_a_hole),
-        cmocka_unit_test(test_long_sparse_names), cmocka_unit_test(test_records),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

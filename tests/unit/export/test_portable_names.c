@@ -52,7 +52,6 @@ static void test_names(void **state)
     };
     BW_AUTO_BUFFER struct bw_buffer changed = {0};
     struct bw_portable_names names = {.changed = collect, .context = &changed};
-    (void)state;
     bw_portable_names_open(&names);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_becomes(&names, cases[i][0], cases[i][1]);
@@ -63,7 +62,6 @@ static void test_numbers(void **state)
 {
     BW_AUTO_BUFFER struct bw_buffer changed = {0};
     struct bw_portable_names names = {.changed = collect, .context = &changed};
-    (void)state;
     bw_portable_names_open(&names);
     for (unsigned i = 0; i < 2; i++) { /* the second time, nothing changes */
         assert_becomes(&names, "a/File.txt", "a/File.txt");
@@ -88,7 +86,6 @@ static void test_ascii(void **state)
 {
     BW_AUTO_BUFFER struct bw_buffer changed = {0};
     struct bw_portable_names names = {.changed = collect, .context = &changed};
-    (void)state;
     assert_becomes(&names, "\xc3\x84", "\xc3\x84");
     assert_becomes(&names, "\xc3\xa4", "\xc3\xa4");
     assert_becomes(&names, "x", "x");
@@ -102,7 +99,6 @@ static void test_long_names(void **state)
     struct bw_portable_names names = {.changed = collect, .context = &changed};
     BW_AUTO_BUFFER struct bw_buffer result = {0};
     char path[256] = {0};
-    (void)state;
 
     /* characters of two bytes are not cut in the middle */
     for (size_t i = 0; i < 254; i += 2)
@@ -131,7 +127,6 @@ static void test_many(void **state)
     struct bw_portable_names names = {.changed = collect, .context = &changed};
     BW_AUTO_BUFFER struct bw_buffer result = {0};
     BW_SCOPED(bw_key_set) struct bw_key_set all = {0};
-    (void)state;
     for (unsigned i = 0; i < 1 << 14; i++) {
         char path[15];
         bool is_new;
@@ -144,14 +139,4 @@ static void test_many(void **state)
         changed.length = 0;
     }
     bw_portable_names_close(&names);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_ascii), cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_many),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

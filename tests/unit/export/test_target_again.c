@@ -32,7 +32,6 @@ static void test_unfinished_files(void **state)
 {
     struct folders folders;
     struct bw_target_file running, other;
-    (void)state;
     set_up(&folders, true);
     assert_null(bw_target_file_begin(&folders.target, "file", 4, &plain, &running));
     assert_int_equal(count_unfinished(&folders), 1);
@@ -56,7 +55,6 @@ static void test_unfinished_files(void **state)
 static void test_going_on(void **state)
 {
     struct folders folders;
-    (void)state;
     set_up(&folders, false);
     bw_target_close(&folders.target);
     open_target(&folders, false, true);
@@ -82,7 +80,6 @@ static void test_symlink_itself(void **state)
     const struct bw_inode inode = {
         .mode = S_IFLNK | 0777, .uid = geteuid(), .gid = getegid(), PLAIN_TIMES};
     const struct bw_target_attributes attributes = {.inode = &inode};
-    (void)state;
     set_up(&folders, false);
     assert_null(bw_target_make_symlink(&folders.target, "link", 4, "../outside", &descriptor));
     bw_target_restore(&folders.target, descriptor, "link", 4, &attributes);
@@ -113,7 +110,6 @@ static void test_directories_left(void **state)
     struct bw_inode inode = {
         .mode = S_IFDIR | 0555, .uid = geteuid(), .gid = getegid(), PLAIN_TIMES};
     struct stat status;
-    (void)state;
     set_up(&folders, false);
     assert_null(make_directory(&folders, "a"));
     assert_false(adopts(&folders, "a", 0700, &inode)); /* not without skip_existing */
@@ -153,7 +149,6 @@ static void test_folder_itself(void **state)
     struct folders folders;
     struct stat status;
     char value[8];
-    (void)state;
     set_up(&folders, false);
     assert_true(folders.target.is_new);
     bw_target_close(&folders.target);
@@ -176,14 +171,4 @@ static void test_folder_itself(void **state)
     assert_int_equal(stat(folders.top, &status), 0);
     assert_int_equal(status.st_mode & 07777, 0700);
     tear_down(&folders);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unfinished_files), cmocka_unit_test(test_going_on),
-        cmocka_unit_test(test_symlink_itself),   cmocka_unit_test(test_directories_left),
-        cmocka_unit_test(test_folder_itself),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,6 @@ static const struct bw_target_attributes fifo_attributes = {.inode = &fifo_inode
 
 static void test_attributes(void **state)
 {
-    (void)state;
     struct bench bench;
     struct stat status;
     begin(&bench);
@@ -112,7 +111,6 @@ static void test_attributes(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     struct bench bench;
     struct stat status;
     const struct bw_inode disk = {.mode = S_IFBLK | 0666, .device = 8 << 20};
@@ -137,7 +135,6 @@ static void test_refusals(void **state)
 
 static void test_batches(void **state)
 {
-    (void)state;
     enum { LINKS = 2000 };
     struct bench bench;
     struct stat status;
@@ -163,7 +160,6 @@ static void test_batches(void **state)
 /* Of the last failure of an extraction. */
 static void test_end(void **state)
 {
-    (void)state;
     struct bench bench;
     begin(&bench);
     shutdown(bench.channels[0], SHUT_RDWR);
@@ -195,7 +191,6 @@ static size_t record(struct bench *bench, char *bytes, size_t size)
 /* Whatever is changed in an order: the maker ends, or answers, and makes nothing outside. */
 static void test_hostile_orders(void **state)
 {
-    (void)state;
     enum { ROUNDS = 1500 };
     static const unsigned char odd[] = {0, 1, '/', '.', 0x7f, 0x80, 0xff};
     struct bench bench;
@@ -219,14 +214,4 @@ static void test_hostile_orders(void **state)
     bench.maker.channel = bench.channels[0];
     assert_null(order(&bench, "still", "there", &link_attributes));
     end(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_attributes),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_batches),        cmocka_unit_test(test_end),
-        cmocka_unit_test(test_hostile_orders),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

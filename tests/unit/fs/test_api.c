@@ -67,7 +67,6 @@ static void compare_listings(const struct fixture *fixture, unsigned step, size_
 static void test_directory(void **state)
 {
     struct fixture fixture = make_fixture();
-    (void)state;
     fill_directory(fixture.image, 1500);
     open_fixture(&fixture);
     compare_listings(&fixture, 1, 1500);
@@ -87,7 +86,6 @@ static void test_directory(void **state)
 static void test_lost_directory(void **state)
 {
     struct fixture fixture = make_fixture();
-    (void)state;
     fill_directory(fixture.image, 300);
     iw_write_memory(fixture.image);
     const struct bw_key key = {257, BW_DIR_INDEX, 100};
@@ -133,7 +131,6 @@ static void test_inodes(void **state)
     struct bw_buffer names = {0};
     struct bw_place place;
     char *target;
-    (void)state;
     uint64_t home = iw_directory(image, FS, TOP, "users");
     iw_subvolume(image, 256, FS, home, "me", 0);
     uint64_t inside = iw_directory(image, 256, TOP, "inside");
@@ -188,7 +185,6 @@ static void test_subvolumes(void **state)
     const struct bw_subvolume *found = NULL;
     struct bw_subvolume_info info, original;
     char *path;
-    (void)state;
     uint64_t home = iw_directory(image, FS, TOP, "users");
     iw_subvolume(image, 300, FS, home, "me", 0);
     iw_snapshot(image, 400, 300, FS, TOP, "snapshot", 0);
@@ -244,7 +240,6 @@ static void test_visitor(void **state)
     struct bw_buffer text = {0};
     struct bw_walk_options options = {
         .struct_size = sizeof options, .visit = append_entry, .context = &text};
-    (void)state;
     iw_file(fixture.image, FS, TOP, "one");
     iw_subvolume(fixture.image, 256, FS, TOP, "sub", 0);
     iw_file(fixture.image, 256, TOP, "two");
@@ -270,7 +265,6 @@ static void test_struct_size(void **state)
         uint64_t later;
     } newer = {.options = {.visit = append_entry}};
     struct bw_buffer text = {0};
-    (void)state;
     open_fixture(&fixture);
     newer.options.context = &text;
     expect_error(bw_walk(fixture.fs, &newer.options, NULL), BW_ERROR_USAGE, "struct_size");
@@ -280,14 +274,4 @@ static void test_struct_size(void **state)
     expect_error(bw_walk(fixture.fs, &newer.options, NULL), BW_ERROR_USAGE, "newer version");
     bw_buffer_free(&text);
     close_fixture(&fixture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_directory), cmocka_unit_test(test_lost_directory),
-        cmocka_unit_test(test_inodes),    cmocka_unit_test(test_subvolumes),
-        cmocka_unit_test(test_visitor),   cmocka_unit_test(test_struct_size),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

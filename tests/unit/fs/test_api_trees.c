@@ -67,7 +67,6 @@ static void test_items(void **state)
     static const uint64_t trees[] = {BW_TREE_ROOT, BW_TREE_CHUNK, FS};
     size_t errors = 0;
     struct bw_items *items;
-    (void)state;
     for (size_t i = 0; i < COUNT(trees); i++)
         assert_int_equal(count_items(fixture.fs, trees[i], NULL, NULL, &errors),
                          items_written(fixture.image, trees[i]));
@@ -87,7 +86,6 @@ static void test_lost_items(void **state)
     struct fixture fixture = {.image = image};
     uint8_t bytes[BW_MAX_NODESIZE];
     size_t errors = 0;
-    (void)state;
     for (unsigned i = 0; i < 500; i++) {
         char name[16];
         snprintf(name, sizeof name, "%u", i);
@@ -111,7 +109,6 @@ static void test_lost_items(void **state)
 /* Each copy may be lost for a different reason. */
 static void test_two_bad_copies(void **state)
 {
-    (void)state;
     struct fixture fixture = {.image = iw_create(&(struct iw_options){.profile = BW_GROUP_DUP})};
     struct bw_tree_block *block;
     iw_write_memory(fixture.image);
@@ -140,7 +137,6 @@ static void test_blocks(void **state)
     struct bw_tree_block *block;
     struct bw_item item;
     struct bw_block_key_pointer pointer;
-    (void)state;
     for (size_t i = 0; i < iw_block_count(fixture.image); i++) {
         const struct iw_block *written = iw_block(fixture.image, i);
         expect_success(bw_tree_block_read(fixture.fs, written->logical, &block));
@@ -170,7 +166,6 @@ static void test_devices(void **state)
     struct bw_chunk_list chunks;
     struct bw_superblock_info superblock;
     struct bw_mapping mapping;
-    (void)state;
     iw_remove_device(image, 2);
     expect_success(open_image(image, &fixture.log, &fixture.fs));
     expect_success(bw_fs_devices(fixture.fs, &devices));
@@ -209,14 +204,4 @@ static void test_devices(void **state)
     expect_error(bw_fs_map(fixture.fs, 1, 4096, 1, &mapping), BW_ERROR_NOT_FOUND, NULL);
     assert_int_equal(mapping.copies, 0);
     close_fixture(&fixture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_items),          cmocka_unit_test(test_lost_items),
-        cmocka_unit_test(test_two_bad_copies), cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_devices),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

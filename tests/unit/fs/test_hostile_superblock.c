@@ -7,6 +7,8 @@
 #include "ondisk/superblock.h"
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 typedef void editor(struct bw_disk_superblock *super);
 
 #define EDITOR(name, statement)                        \
@@ -125,7 +127,6 @@ static void edit_all(struct iw_image *image, editor *edit)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(refusals); i++) {
         struct iw_image *image = sample_image(&(struct iw_options){.device_size = 66 << 20});
         struct bw_fs *fs;
@@ -150,7 +151,6 @@ static void test_refusals(void **state)
  * their contents. Decoding a bad mirror fails, and its bytes are available. */
 static void test_images_alone(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(refusals); i++) {
         struct iw_image *image = sample_image(&(struct iw_options){.device_size = 66 << 20});
         const char *path = iw_path(image, 0);
@@ -180,7 +180,6 @@ static void test_images_alone(void **state)
 /* The same in one copy only, the other is good: everything is listed. */
 static void test_other_copy_serves(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < 19; i++) {
         struct iw_image *image = sample_image(&(struct iw_options){.device_size = 66 << 20});
         editor *edit = refusals[i].edit;
@@ -196,7 +195,6 @@ static void test_other_copy_serves(void **state)
 /* Root tree pointers that lead nowhere: the tree is found without them and without backups. */
 static void test_bad_root_pointers(void **state)
 {
-    (void)state;
     editor *const edits[] = {other_root, far_root, wrong_root_level};
     for (size_t i = 0; i < COUNT(edits); i++)
         for (unsigned backups = 0; backups < 2; backups++) {
@@ -233,7 +231,6 @@ EDITOR(remap_level_8, remap_far(super); super->remap_root = super->root;
 
 static void test_bad_remap_roots(void **state)
 {
-    (void)state;
     editor *const edits[] = {remap_far, remap_other_tree, remap_unaligned, remap_level_8,
                              remap_level};
     for (size_t i = 0; i < COUNT(edits); i++) {
@@ -250,7 +247,6 @@ static void test_bad_remap_roots(void **state)
 /* Every byte of the superblock's first half changed in turn, with a right checksum. */
 static void test_any_byte(void **state)
 {
-    (void)state;
     struct iw_image *image = sample_image(&(struct iw_options){.nodesize = 4096});
     uint8_t before[BW_SUPERBLOCK_SIZE], after[BW_SUPERBLOCK_SIZE];
     iw_device_read(image, 0, iw_superblock_offset(1), before, sizeof before);
@@ -273,7 +269,6 @@ static void test_any_byte(void **state)
 
 static void test_truncated_devices(void **state)
 {
-    (void)state;
     static const uint64_t sizes[] = {
         0, 1, 65536, 65536 + 4095, 69632, 1 << 20, (1 << 20) + 4096, 5 << 20, (5 << 20) + 20000};
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -296,15 +291,4 @@ static void test_truncated_devices(void **state)
         report_log_free(&log);
         iw_destroy(image);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),          cmocka_unit_test(test_images_alone),
-        cmocka_unit_test(test_other_copy_serves), cmocka_unit_test(test_bad_root_pointers),
-        cmocka_unit_test(test_bad_remap_roots),   cmocka_unit_test(test_any_byte),
-        cmocka_unit_test(test_truncated_devices),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

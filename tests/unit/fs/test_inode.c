@@ -8,6 +8,8 @@
 #include "ondisk/acl.h"
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 /* Spoils the leaf that holds a key. */
 static void lose_leaf_of(const struct fixture *fixture, struct bw_key key)
 {
@@ -17,7 +19,6 @@ static void lose_leaf_of(const struct fixture *fixture, struct bw_key key)
 
 static void test_inodes(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     iw_shape(fixture.image, FS, 3, 0, 0);
     struct bw_wanted_inode wanted[40] = {0};
@@ -51,7 +52,6 @@ static void test_inodes(void **state)
 
 static void test_lost_inodes(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     struct bw_wanted_inode wanted[40] = {0};
     char name[16];
@@ -109,7 +109,6 @@ static void expect_names(struct fixture *fixture, const struct bw_place *directo
 
 static void test_directory(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     iw_file(fixture.image, FS, TOP, "z");
     iw_directory(fixture.image, FS, TOP, "y");
@@ -174,7 +173,6 @@ static void check_lost(bool both)
 
 static void test_lost_index(void **state)
 {
-    (void)state;
     check_lost(false);
     check_lost(true);
 }
@@ -214,7 +212,6 @@ static void expect_target(struct fixture *fixture, uint64_t inode, const char *e
 
 static void test_symlinks(void **state)
 {
-    (void)state;
     /* "compressed" as zlib stores it, without compressing it. */
     static const uint8_t zlib[] = {0x78, 0x01, 0x01, 0x0a, 0x00, 0xf5, 0xff, 'c', 'o', 'm', 'p',
                                    'r',  'e',  's',  's',  'e',  'd',  0,    0,   0,   0};
@@ -248,7 +245,6 @@ static void test_symlinks(void **state)
 /* Names in INODE_REF and in INODE_EXTREF, which follow each other. */
 static void test_hard_links(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     const uint64_t directory = iw_directory(fixture.image, FS, TOP, "d");
     const uint64_t file = iw_file(fixture.image, FS, TOP, "first");
@@ -282,7 +278,6 @@ static struct bw_error *append_xattr(void *context, const struct bw_xattr *xattr
 
 static void test_xattrs(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     uint64_t file = iw_file(fixture.image, FS, TOP, "file"),
              other = iw_file(fixture.image, FS, TOP, "other");
@@ -334,7 +329,6 @@ static void test_xattrs(void **state)
 
 static void test_extent_count(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     uint64_t file = iw_file(fixture.image, FS, TOP, "file");
     put_extent(&fixture, file, 0, BW_FILE_EXTENT_REGULAR, BW_COMPRESS_ZSTD, NULL, 4096, 8192);
@@ -360,7 +354,6 @@ static void test_extent_count(void **state)
 
 static void test_acls(void **state)
 {
-    (void)state;
     static const uint8_t list[] = {2,
                                    0,
                                    0,
@@ -406,7 +399,6 @@ static void test_acls(void **state)
 /* Lists that take the place of others have as many entries, in the order that the kernel wants. */
 static void test_filled_acls(void **state)
 {
-    (void)state;
     static const char *const texts[] = {
         [0] = "",
         [3] = "user::r-x\ngroup::r-x\nother::r-x\n",
@@ -432,23 +424,9 @@ static void test_filled_acls(void **state)
 
 static void test_flag_names(void **state)
 {
-    (void)state;
     assert_string_equal(bw_inode_flag_name(0), "NODATASUM");
     assert_string_equal(bw_inode_flag_name(11), "COMPRESS");
     assert_string_equal(bw_inode_flag_name(32), "VERITY");
     assert_null(bw_inode_flag_name(12));
     assert_null(bw_inode_flag_name(64));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inodes),     cmocka_unit_test(test_lost_inodes),
-        cmocka_unit_test(test_directory),  cmocka_unit_test(test_lost_index),
-        cmocka_unit_test(test_symlinks),   cmocka_unit_test(test_hard_links),
-        cmocka_unit_test(test_xattrs),     cmocka_unit_test(test_extent_count),
-        cmocka_unit_test(test_acls),       cmocka_unit_test(test_filled_acls),
-        cmocka_unit_test(test_flag_names),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -50,7 +50,6 @@ static void expect_names(struct bw_inode_paths *paths, uint64_t inode, const cha
 
 static void test_orders(void **state)
 {
-    (void)state;
     uint64_t circle[2], chain[4], deepest;
     struct iw_image *image = make_image(circle, chain, &deepest);
     struct bw_fs *fs;
@@ -78,7 +77,6 @@ static void test_orders(void **state)
  * long. */
 static void test_too_long(void **state)
 {
-    (void)state;
     uint64_t circle[2], chain[4], deepest;
     struct iw_image *image = make_image(circle, chain, &deepest);
     struct bw_fs *fs;
@@ -96,13 +94,4 @@ static void test_too_long(void **state)
     bw_inode_paths_free(&paths);
     bw_fs_close(fs);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_orders),
-        cmocka_unit_test(test_too_long),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

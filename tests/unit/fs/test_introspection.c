@@ -27,7 +27,6 @@ static void write_superblock(const struct fixture *fixture, uint64_t generation,
 
 static void test_changes(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     open_fixture(&fixture);
     expect_success(bw_fs_find_change(fixture.fs));
@@ -57,7 +56,6 @@ static struct bw_error *take(void *context, const char *path, bool written)
 
 static void test_files(void **state)
 {
-    (void)state;
     struct fixture fixture = {.image = iw_create(&(struct iw_options){.device_count = 2})};
     open_fixture(&fixture);
     struct files files = {.image = fixture.image};
@@ -67,13 +65,4 @@ static void test_files(void **state)
     expect_error(bw_fs_files(fixture.fs, take, &files), BW_ERROR_STOPPED, "enough");
     assert_int_equal(files.count, 1);
     close_fixture(&fixture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_files),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

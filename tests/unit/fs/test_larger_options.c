@@ -400,7 +400,6 @@ static struct bw_error *(*const calls[])(struct scene *) = {
 
 static void test_larger(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     iw_file(image, FS, TOP, "file");
     iw_write_memory(image);
@@ -420,12 +419,4 @@ static void test_larger(void **state)
     bw_fs_close(scene.fs);
     rmdir(scene.folder);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_larger),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
 #include "fs/lookup.h"
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 /* Two pairs of names that have the same hash. */
 static const char *const collisions[] = {"081763fa5c", "fff22fd34c", "3519a2105c", "a06ea6bb7a"};
 
@@ -30,7 +32,6 @@ static void expect_nothing(const struct fixture *fixture, const char *path, cons
 
 static void test_names(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     uint64_t a = iw_directory(fixture.image, FS, TOP, "a"),
              b = iw_directory(fixture.image, FS, a, "b");
@@ -64,7 +65,6 @@ static void test_names(void **state)
 
 static void test_equal_hashes(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     uint64_t inodes[COUNT(collisions)];
     for (size_t i = 0; i < COUNT(collisions); i++)
@@ -81,7 +81,6 @@ static void test_equal_hashes(void **state)
 
 static void test_subvolumes(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     struct iw_image *image = fixture.image;
     uint64_t home = iw_directory(image, FS, TOP, "users");
@@ -119,7 +118,6 @@ static void test_subvolumes(void **state)
 
 static void test_inode_of_stale_entry(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     iw_subvolume(fixture.image, 256, FS, TOP, "one", 0);
     uint64_t around = iw_directory(fixture.image, 256, TOP, "around");
@@ -151,7 +149,6 @@ static void test_inode_of_stale_entry(void **state)
 
 static void test_links(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     struct iw_image *image = fixture.image;
     uint64_t a = iw_directory(image, FS, TOP, "a"), b = iw_directory(image, FS, a, "b");
@@ -180,7 +177,6 @@ static void test_links(void **state)
 
 static void test_loops(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     char name[16], target[16];
     iw_symlink(fixture.image, FS, TOP, "self", "self");
@@ -204,7 +200,6 @@ static void test_loops(void **state)
 /* Entries that point to nothing a file could be. */
 static void test_odd_entries(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     static const struct bw_key locations[] = {
         {300, BW_INODE_REF, 0}, {0, BW_INODE_ITEM, 0}, {BW_EMPTY_DIRECTORY, BW_INODE_ITEM, 0}};
@@ -232,7 +227,6 @@ static void test_odd_entries(void **state)
 
 static void test_entry_without_item(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     uint64_t file = iw_file(fixture.image, FS, TOP, "file");
     iw_entry(fixture.image, FS,
@@ -269,7 +263,6 @@ static void lose_leaf_of(const struct fixture *fixture, struct bw_key key)
 
 static void test_lost_items(void **state)
 {
-    (void)state;
     uint64_t inodes[MANY];
     struct fixture fixture = make_many(inodes);
     iw_write_memory(fixture.image);
@@ -290,7 +283,6 @@ static void test_lost_items(void **state)
 /* Both are lost: the inodes know their names. */
 static void test_lost_items_and_indexes(void **state)
 {
-    (void)state;
     uint64_t inodes[MANY];
     struct fixture fixture = make_many(inodes);
     iw_subvolume(fixture.image, 256, FS, TOP, "sub", 0);
@@ -326,7 +318,6 @@ static size_t count_items(struct fixture *fixture, struct bw_key first, struct b
 
 static void test_item_range(void **state)
 {
-    (void)state;
     uint64_t inodes[MANY];
     struct fixture fixture = make_many(inodes);
     open_fixture(&fixture);
@@ -344,7 +335,6 @@ static void test_item_range(void **state)
  * file system is opened. */
 static void test_hashes_are_seeded(void **state)
 {
-    (void)state;
     uint64_t hashes[2];
     struct iw_image *image = sample_image(&(struct iw_options){.nodesize = 4096});
     for (unsigned i = 0; i < 2; i++) {
@@ -357,17 +347,4 @@ static void test_hashes_are_seeded(void **state)
     }
     assert_true(hashes[0] != hashes[1]);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),       cmocka_unit_test(test_equal_hashes),
-        cmocka_unit_test(test_subvolumes),  cmocka_unit_test(test_inode_of_stale_entry),
-        cmocka_unit_test(test_links),       cmocka_unit_test(test_loops),
-        cmocka_unit_test(test_odd_entries), cmocka_unit_test(test_entry_without_item),
-        cmocka_unit_test(test_lost_items),  cmocka_unit_test(test_lost_items_and_indexes),
-        cmocka_unit_test(test_item_range),  cmocka_unit_test(test_hashes_are_seeded),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -8,6 +8,8 @@
 #include "fs/lookup.h"
 #include "support/data_image.h"
 
+#define GROUP_SETUP limit_resources
+
 static struct iw_image *make_image(void)
 {
     struct iw_image *image =
@@ -47,7 +49,6 @@ static size_t look_up_all(struct iw_image *image, struct report_log *log)
 
 static void test_each_node(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image();
     for (size_t i = 0; i < iw_block_count(image); i++) {
         const struct iw_block *block = iw_block(image, i);
@@ -65,7 +66,6 @@ static void test_each_node(void **state)
 
 static void test_directories(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image();
     struct bw_fs *fs;
     struct bw_place place;
@@ -87,7 +87,6 @@ static void test_directories(void **state)
 
 static void test_leaves_as_well(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image();
     const struct iw_block *leaf;
     size_t failed = 0;
@@ -121,7 +120,6 @@ static void lose_entries(struct iw_image *image, uint64_t directory)
 
 static void test_many_trees(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.items_per_leaf = 5});
     uint64_t directory = iw_directory(image, FS, TOP, "directory");
     struct bw_fs *fs;
@@ -152,7 +150,6 @@ static void test_many_trees(void **state)
 /* Inodes follow each other in another order than the directories that they are in. */
 static void test_names_out_of_order(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     struct iw_image *image = fixture.image;
     struct bw_place place;
@@ -219,7 +216,6 @@ static void read_file(struct data_image *image, struct data_result *result)
 
 static void test_contents(void **state)
 {
-    (void)state;
     struct data_image *image = make_file();
     struct data_result result;
     data_image_open(image, lose_roots);
@@ -250,23 +246,10 @@ static void check_gap(void (*before)(struct data_image *image), size_t least, si
 
 static void test_extents_between(void **state)
 {
-    (void)state;
     check_gap(lose_leaf_too, 8, 8);
 }
 
 static void test_checksums_between(void **state)
 {
-    (void)state;
     check_gap(lose_checksums_too, 16, 16);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_node),          cmocka_unit_test(test_directories),
-        cmocka_unit_test(test_leaves_as_well),     cmocka_unit_test(test_many_trees),
-        cmocka_unit_test(test_names_out_of_order), cmocka_unit_test(test_contents),
-        cmocka_unit_test(test_extents_between),    cmocka_unit_test(test_checksums_between),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

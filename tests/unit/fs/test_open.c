@@ -5,6 +5,8 @@
  */
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 static void set_generation(struct bw_disk_superblock *super, void *closure)
 {
     super->generation = bw_put64(*(const uint64_t *)closure);
@@ -25,7 +27,6 @@ static void forget_root(struct bw_disk_superblock *super, void *closure)
 
 static void test_copies(void **state)
 {
-    (void)state;
     for (int broken = 0; broken < 2; broken++) {
         struct iw_image *image = sample_image(&(struct iw_options){.device_size = 66 << 20});
         const char *path = iw_path(image, 0);
@@ -53,7 +54,6 @@ static void test_copies(void **state)
 /* The copy with the higher generation counts, even if it is worse. */
 static void test_newest_copy(void **state)
 {
-    (void)state;
     struct iw_image *image = sample_image(&(struct iw_options){.device_size = 66 << 20});
     const char *path = iw_path(image, 0);
     uint64_t older = 9;
@@ -68,7 +68,6 @@ static void test_newest_copy(void **state)
 /* A second superblock copy after the end of the file system belongs to something else. */
 static void test_leftover_copy(void **state)
 {
-    (void)state;
     struct iw_image *image = sample_image(&(struct iw_options){0});
     uint8_t super[BW_SUPERBLOCK_SIZE];
     iw_truncate_device(image, 0, 70 << 20);
@@ -84,7 +83,6 @@ static void test_leftover_copy(void **state)
 
 static void test_nothing_to_open(void **state)
 {
-    (void)state;
     struct bw_fs *fs;
     const char *missing = "/nonexistent/device";
     expect_error(open_paths(NULL, 0, -1, NULL, &fs), BW_ERROR_USAGE, "no image given");
@@ -109,7 +107,6 @@ static struct iw_image *make_devices(uint32_t identity, uint64_t profile)
 /* All orders of four devices. */
 static void test_orders(void **state)
 {
-    (void)state;
     struct iw_image *image = make_devices(0, BW_GROUP_RAID0);
     for (unsigned order = 0; order < 256; order++) {
         const char *paths[4];
@@ -144,7 +141,6 @@ static void check_extra(const struct iw_image *image, const char *const *paths, 
 
 static void test_foreign_image(void **state)
 {
-    (void)state;
     struct iw_image *image = make_devices(0, BW_GROUP_RAID1),
                     *other = make_devices(1, BW_GROUP_RAID1);
     const char *paths[5];
@@ -159,7 +155,6 @@ static void test_foreign_image(void **state)
 
 static void test_image_without_superblock(void **state)
 {
-    (void)state;
     struct iw_image *image = make_devices(0, BW_GROUP_RAID1), *other = make_devices(1, 0);
     iw_truncate_device(other, 0, 10000);
     for (unsigned at = 0; at < 5; at++) {
@@ -174,7 +169,6 @@ static void test_image_without_superblock(void **state)
 
 static void test_duplicates(void **state)
 {
-    (void)state;
     struct iw_image *image = make_devices(0, BW_GROUP_RAID5);
     const char *paths[8];
     for (unsigned at = 0; at < 5; at++)
@@ -189,7 +183,6 @@ static void test_duplicates(void **state)
 /* One device missed the last transactions: its superblock is old, and so are its blocks. */
 static void test_stale_device(void **state)
 {
-    (void)state;
     for (unsigned stale = 0; stale < 4; stale++) {
         struct iw_image *image = make_devices(0, BW_GROUP_RAID1);
         uint64_t older = 8, offset;
@@ -212,7 +205,6 @@ static void test_stale_device(void **state)
 
 static void test_missing_devices(void **state)
 {
-    (void)state;
     struct iw_image *image = make_devices(0, 0);
     for (unsigned missing = 0; missing < 4; missing++) {
         const char *paths[4];
@@ -255,7 +247,6 @@ static void give_seed_id(uint8_t *block, uint32_t nodesize, void *closure)
 
 static void test_seed(void **state)
 {
-    (void)state;
     struct iw_image *image = sample_image(&(struct iw_options){
         .device_count = 2, .nodesize = 4096, .items_per_leaf = 5, .data_chunks = 1});
     const char *const forward[] = {iw_path(image, 0), iw_path(image, 1)};
@@ -290,7 +281,6 @@ static void swap_root(struct bw_disk_superblock *super, void *closure)
 
 static void test_backup_roots(void **state)
 {
-    (void)state;
     for (unsigned place = 0; place < BW_BACKUP_ROOTS; place++) {
         struct iw_image *image = sample_image(&(struct iw_options){0});
         struct report_log log = {0};
@@ -316,7 +306,6 @@ static void lose_chunk_root(struct bw_disk_superblock *super, void *closure)
 
 static void test_backup_chunk_root(void **state)
 {
-    (void)state;
     struct iw_image *image = sample_image(&(struct iw_options){0});
     struct report_log log = {0};
     struct bw_fs *fs;
@@ -336,7 +325,6 @@ static void set_log_root(struct bw_disk_superblock *super, void *closure)
 
 static void test_log_tree(void **state)
 {
-    (void)state;
     struct iw_image *image = sample_image(&(struct iw_options){0});
     struct report_log log = {0};
     struct bw_fs *fs;
@@ -350,25 +338,4 @@ static void test_log_tree(void **state)
     bw_fs_close(fs);
     report_log_free(&log);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_newest_copy),
-        cmocka_unit_test(test_leftover_copy),
-        cmocka_unit_test(test_nothing_to_open),
-        cmocka_unit_test(test_orders),
-        cmocka_unit_test(test_foreign_image),
-        cmocka_unit_test(test_image_without_superblock),
-        cmocka_unit_test(test_duplicates),
-        cmocka_unit_test(test_stale_device),
-        cmocka_unit_test(test_missing_devices),
-        cmocka_unit_test(test_seed),
-        cmocka_unit_test(test_backup_roots),
-        cmocka_unit_test(test_backup_chunk_root),
-        cmocka_unit_test(test_log_tree),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

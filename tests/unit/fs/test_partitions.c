@@ -115,7 +115,6 @@ static void free_bench(struct bench *bench)
 
 static void test_choice(void **state)
 {
-    (void)state;
     struct bench bench = make_bench();
     const char *const paths[] = {bench.disk.path};
     check_refused(paths[0], NULL, BW_ERROR_AMBIGUOUS, "several partitions contain file systems");
@@ -131,7 +130,6 @@ static void test_choice(void **state)
 /* The list has all partitions, of which the option `devices` selects a file system. */
 static void test_list(void **state)
 {
-    (void)state;
     struct bench bench = make_bench();
     const char *const paths[] = {bench.disk.path};
     struct bw_fs_options options = options_of(paths, 1, NULL, NULL);
@@ -172,7 +170,6 @@ static void test_list(void **state)
 /* A device given besides decides; the other one comes from the disk, even if that has more. */
 static void test_with_device(void **state)
 {
-    (void)state;
     struct bench bench = make_bench();
     struct disk disk = make_disk();
     add_device(&disk, bench.pair, 0);
@@ -240,7 +237,6 @@ static void free_clones(struct clones *clones)
 /* The chosen partition is read, together with the other device of the same generation. */
 static void test_clones(void **state)
 {
-    (void)state;
     struct clones clones = make_clones();
     add_device(&clones.disk, clones.old, 0);
     add_device(&clones.disk, clones.new, 0);
@@ -262,7 +258,6 @@ static void test_clones(void **state)
 /* Clones that nothing tells apart but the choice. */
 static void test_equal_clones(void **state)
 {
-    (void)state;
     struct clones clones = make_clones();
     add_device(&clones.disk, clones.old, 0);
     add_device(&clones.disk, clones.old, 1);
@@ -278,7 +273,6 @@ static void test_equal_clones(void **state)
 /* A second disk with the same table: the first disk with that partition counts. */
 static void test_cloned_disks(void **state)
 {
-    (void)state;
     struct report_log log = {.counts = {0}};
     struct clones clones = make_clones();
     struct disk other = make_disk();
@@ -331,7 +325,6 @@ static struct bw_error *take_table(void *context, const struct bw_partition_tabl
 
 static void test_tables(void **state)
 {
-    (void)state;
     struct bench bench = make_bench();
     const char *const paths[] = {bench.disk.path, bench.disk.path};
     struct bw_fs_options options = options_of(paths, 2, NULL, NULL);
@@ -357,19 +350,7 @@ static void test_tables(void **state)
 
 static void test_missing_file(void **state)
 {
-    (void)state;
     const char *const paths[] = {"/nonexistent"};
     const struct bw_fs_options options = options_of(paths, 1, NULL, NULL);
     expect_error(bw_partition_tables(&options, take_table, NULL), BW_ERROR_SYSTEM, "cannot open");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choice),       cmocka_unit_test(test_list),
-        cmocka_unit_test(test_with_device),  cmocka_unit_test(test_clones),
-        cmocka_unit_test(test_equal_clones), cmocka_unit_test(test_cloned_disks),
-        cmocka_unit_test(test_tables),       cmocka_unit_test(test_missing_file),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

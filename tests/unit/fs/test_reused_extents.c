@@ -41,7 +41,6 @@ static void check_parts(const struct bw_seen_extent *parts, size_t count, unsign
 
 static void test_older_leaf(void **state)
 {
-    (void)state;
     check_parts(NULL, 0, 0);
     CHECK(1, whole(8192, 8192, 7, 8), whole(8192, 8192, 9, 9));
     CHECK(1, whole(8192, 8192, 7, 8), whole(4096, 8192, 9, 9));
@@ -63,16 +62,8 @@ static void test_same_extent(void **state)
     const struct bw_seen_extent second = {1 << 20, 7, 25, 65536, 4096, 4096};
     const struct bw_seen_extent old = {1 << 20, 7, 9, 65536, 0, 65536};
     const struct bw_seen_extent newer = {1 << 20, 7, 30, 65536, 8192, 4096};
-    (void)state;
     CHECK(0, whole(8192, 8192, 7, 8), whole(8192, 8192, 7, 9), whole(8192, 8192, 7, 8));
     CHECK(0, first, second); /* preallocated space, written in two transactions */
     CHECK(0, old, newer);
     CHECK(7, old, newer, second, whole((1 << 20) + 8192, 4096, 31, 31));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_older_leaf),
-                                       cmocka_unit_test(test_same_extent)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

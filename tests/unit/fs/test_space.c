@@ -63,7 +63,6 @@ static void test_block_groups_are_searched(void **state)
         .nodesize = 4096, .data_chunks = CHUNKS, .device_extent_length = 1 << 20};
     struct fixture fixture = make(&options);
     struct iw_image *model = laid_out(&options);
-    (void)state;
     fill_extent_tree(fixture.image, model);
     open_fixture(&fixture);
     uint64_t before = bw_fs_bytes_read(fixture.fs);
@@ -80,7 +79,6 @@ static void test_usage_adds_up(void **state)
     struct fixture fixture = make(&(struct iw_options){
         .nodesize = 4096, .data_chunks = 3, .data_profile = BW_GROUP_RAID10, .device_count = 4});
     struct bw_usage *usage;
-    (void)state;
     open_fixture(&fixture);
     expect_success(bw_fs_usage(fixture.fs, &usage));
     uint64_t allocated = 0;
@@ -124,7 +122,6 @@ static void check_piece(const struct fixture *fixture, const struct bw_device_ma
 /* What `stat -f` printed on mounts of kernel 6.18: the devices were uneven, full, or neither. */
 static void test_space_as_on_a_mount(void **state)
 {
-    (void)state;
     enum { D = BW_GROUP_DATA, M = BW_GROUP_METADATA, S = BW_GROUP_SYSTEM, BLOCK = 4096 };
     static const struct {
         uint64_t reserve;
@@ -247,7 +244,6 @@ static void test_map_and_back(void **state)
                  {BW_GROUP_RAID5, 4},
                  {BW_GROUP_RAID6, 3},
                  {BW_GROUP_RAID6, 5}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct fixture fixture = make(&(struct iw_options){.data_chunks = 2,
                                                            .data_profile = cases[i].profile,
@@ -274,7 +270,6 @@ static void test_ranges_cover_devices(void **state)
     struct fixture fixture = make(&(struct iw_options){.device_count = 3, .data_chunks = 2});
     struct bw_device_map *map;
     uint64_t devid = 0, end = 0;
-    (void)state;
     open_fixture(&fixture);
     expect_success(bw_device_map_open(fixture.fs, &map));
     for (size_t i = 0; i < bw_device_map_count(map); i++) {
@@ -306,7 +301,6 @@ static void test_last_device_is_empty(void **state)
 {
     struct fixture fixture = make(&(struct iw_options){.device_count = 3});
     struct bw_device_map *map;
-    (void)state;
     open_fixture(&fixture);
     expect_success(bw_device_map_open(fixture.fs, &map));
     const struct bw_device_range *last = bw_device_map_range(map, bw_device_map_count(map) - 1);
@@ -337,7 +331,6 @@ static void test_stripes_that_overlap(void **state)
     struct bw_device_map *map;
     struct bw_device_place place;
     struct bw_usage *usage;
-    (void)state;
     const struct iw_chunk *first = iw_chunk(model, 0), *second = iw_chunk(model, 1);
     move_stripe(fixture.image, second, first->stripes[0].offset + 65536);
     move_stripe(fixture.image, iw_chunk(model, 2), UINT64_MAX - 4096);
@@ -380,7 +373,6 @@ static void test_moved_range(void **state)
     const struct iw_chunk *from = iw_chunk(model, 0), *to = iw_chunk(model, 1);
     bw_le64 target = bw_put64(to->logical);
     struct bw_device_map *map;
-    (void)state;
     iw_item(fixture.image, BW_REMAP_TREE, (struct bw_key){from->logical + SKIP, BW_REMAP, LENGTH},
             &target, sizeof target);
     iw_write_memory(fixture.image);
@@ -397,19 +389,4 @@ static void test_moved_range(void **state)
     bw_device_map_close(map);
     iw_destroy(model);
     close_fixture(&fixture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_block_groups_are_searched),
-        cmocka_unit_test(test_usage_adds_up),
-        cmocka_unit_test(test_space_as_on_a_mount),
-        cmocka_unit_test(test_map_and_back),
-        cmocka_unit_test(test_ranges_cover_devices),
-        cmocka_unit_test(test_last_device_is_empty),
-        cmocka_unit_test(test_stripes_that_overlap),
-        cmocka_unit_test(test_moved_range),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

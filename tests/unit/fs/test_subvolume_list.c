@@ -43,7 +43,6 @@ static void add_backref(struct iw_image *image, uint64_t child, uint64_t parent,
 /* Subvolumes with a valid path have it; each of the others only costs a message. */
 static void test_no_way_up(void **state)
 {
-    (void)state;
     struct heard heard = {.longest = 0};
     struct bw_fs *fs;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
@@ -78,7 +77,6 @@ static void test_no_way_up(void **state)
 /* A chain of subvolumes with long names: paths end at a length that bounds the work. */
 static void test_long_chain(void **state)
 {
-    (void)state;
     enum { COUNT_OF_CHAIN = 100 };
     struct heard heard = {.longest = 0};
     struct bw_fs *fs;
@@ -126,7 +124,6 @@ static uint64_t group(uint64_t level, uint64_t number)
 
 static void test_groups(void **state)
 {
-    (void)state;
     struct heard heard = {.longest = 0};
     struct bw_fs *fs;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
@@ -156,14 +153,4 @@ static void test_groups(void **state)
     assert_int_equal(bw_fs_status(fs).damages, 2);
     bw_fs_close(fs);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_way_up),
-        cmocka_unit_test(test_long_chain),
-        cmocka_unit_test(test_groups),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include "fs/lookup.h"
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 static struct bw_fs *open_sample(struct iw_image **image)
 {
     struct bw_fs *fs;
@@ -15,7 +17,6 @@ static struct bw_fs *open_sample(struct iw_image **image)
 
 static void test_table(void **state)
 {
-    (void)state;
     struct iw_image *image;
     struct bw_fs *fs = open_sample(&image);
     const struct bw_subvolume_table *table = &fs->subvolumes;
@@ -41,7 +42,6 @@ static void test_table(void **state)
 /* The cache of shared leaves is made for snapshots only, and not for those being deleted. */
 static void test_have_snapshots(void **state)
 {
-    (void)state;
     for (unsigned step = 0; step < 3; step++) {
         struct bw_fs *fs;
         struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
@@ -61,7 +61,6 @@ static void test_have_snapshots(void **state)
 
 static void test_paths(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t id;
         const char *path;
@@ -97,7 +96,6 @@ static void test_paths(void **state)
 
 static void test_lookups(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t id; /* 0: none */
@@ -150,7 +148,6 @@ static void test_lookups(void **state)
 /* A subvolume whose name is a number is found by it unless a subvolume has this id. */
 static void test_names_that_are_numbers(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){0});
     iw_subvolume(image, 256, FS, TOP, "257", 0);
     iw_subvolume(image, 257, FS, TOP, "2020", 0);
@@ -180,7 +177,6 @@ static void set_default(struct iw_image *image, uint64_t id)
 
 static void test_default_subvolume(void **state)
 {
-    (void)state;
     static const uint64_t ids[] = {257, 5, 302, 4711};
     for (size_t i = 0; i < COUNT(ids); i++) {
         struct iw_image *image = iw_create(&(struct iw_options){0});
@@ -216,7 +212,6 @@ static size_t count_with_prefix(const struct iw_paths *paths, const char *prefix
 
 static void test_walk_of_one_subvolume(void **state)
 {
-    (void)state;
     struct iw_image *image;
     struct bw_fs *fs = open_sample(&image);
     struct iw_paths all = iw_expected_paths(image);
@@ -265,7 +260,6 @@ static void test_walk_of_one_subvolume(void **state)
 /* Snapshots are excluded, but not the subvolumes inside them. */
 static void test_no_snapshots(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){0});
     iw_file(image, FS, TOP, "file");
     iw_directory(image, FS, TOP, "directory");
@@ -291,7 +285,6 @@ static void test_no_snapshots(void **state)
 
 static void test_many_subvolumes(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     uint64_t parent = FS;
     for (uint64_t id = 256; id < 300; id++) {
@@ -311,20 +304,4 @@ static void test_many_subvolumes(void **state)
     iw_write_memory(image);
     check_walk(image, NULL);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_have_snapshots),
-        cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_lookups),
-        cmocka_unit_test(test_names_that_are_numbers),
-        cmocka_unit_test(test_default_subvolume),
-        cmocka_unit_test(test_walk_of_one_subvolume),
-        cmocka_unit_test(test_no_snapshots),
-        cmocka_unit_test(test_many_subvolumes),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -88,7 +88,6 @@ static void expect_offset(struct bench *bench, uint64_t wanted)
 
 static void test_one_zone(void **state)
 {
-    (void)state;
     static const uint64_t counts[] = {1, 2, 3, 6, 16, 17, 18, 100, 511, 1000, 1024};
     for (size_t i = 0; i < COUNT(counts); i++) {
         struct bench bench = make_bench(32 * MIB);
@@ -101,7 +100,6 @@ static void test_one_zone(void **state)
 /* Zones of every length, in turn: the second begins, is full, the first begins again. */
 static void test_turns(void **state)
 {
-    (void)state;
     for (uint64_t zone = 4 * MIB; zone <= 16 * MIB; zone *= 2) {
         struct bench bench = make_bench(64 * MIB);
         uint64_t full = zone / ENTRY;
@@ -129,7 +127,6 @@ static void test_turns(void **state)
 /* Zones may hold less than they are long. */
 static void test_capacity(void **state)
 {
-    (void)state;
     enum { HOLDS = 3 * MIB / ENTRY };
     struct bench bench = make_bench(32 * MIB);
     write_log(&bench, 0, 1, HOLDS);
@@ -145,7 +142,6 @@ static void test_capacity(void **state)
 /* The second zone may contain anything: superblocks of other file systems, or other data. */
 static void test_data(void **state)
 {
-    (void)state;
     struct bench bench = make_bench(32 * MIB);
     const struct bw_disk_superblock own = bench.entry;
     write_log(&bench, 0, 1, 20);
@@ -163,7 +159,6 @@ static void test_data(void **state)
 
 static void test_bad_entries(void **state)
 {
-    (void)state;
     struct bench bench = make_bench(32 * MIB);
     write_log(&bench, 0, 1, 200);
     iw_device_write(bench.image, 0, 199 * ENTRY + 1000, "bad", 3); /* the last one */
@@ -184,7 +179,6 @@ static void test_bad_entries(void **state)
 /* The file system has got another id. */
 static void test_new_id(void **state)
 {
-    (void)state;
     struct bench bench = make_bench(32 * MIB);
     write_log(&bench, 0, 1, 20);
     bench.entry.fsid[0] ^= 1;
@@ -205,7 +199,6 @@ static bool find_log(const struct bench *bench, unsigned copy, const struct bw_s
 
 static void test_no_log(void **state)
 {
-    (void)state;
     uint64_t offset;
     struct bench bench = make_bench(32 * MIB);
     assert_false(find_log(&bench, 0, NULL, &offset));
@@ -221,7 +214,6 @@ static void test_no_log(void **state)
  * entry. */
 static void test_known(void **state)
 {
-    (void)state;
     struct bench bench = make_bench(32 * MIB);
     struct bw_superblock known, other;
     uint64_t offset;
@@ -245,7 +237,6 @@ static void test_known(void **state)
 /* An old entry lies where other devices have their superblock. */
 static void test_opening(void **state)
 {
-    (void)state;
     for (uint64_t count = 1; count <= 60; count += 16) {
         struct iw_image *image =
             sample_image(&(struct iw_options){.device_size = 66 * MIB, .generation = 1000});
@@ -271,16 +262,4 @@ static void test_opening(void **state)
         report_log_free(&log);
         iw_destroy(image);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_zone), cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_capacity), cmocka_unit_test(test_bad_entries),
-        cmocka_unit_test(test_no_log),   cmocka_unit_test(test_known),
-        cmocka_unit_test(test_data),     cmocka_unit_test(test_new_id),
-        cmocka_unit_test(test_opening),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

@@ -43,7 +43,6 @@ static struct bw_fs *open_damaged(const struct iw_image *image)
 
 static void test_damaged_superblock(void **state)
 {
-    (void)state;
     struct iw_image *image = make_damaged();
     struct bw_fs *fs = open_damaged(image);
     struct walk_result result = walk_fs(fs, &(struct bw_walk_options){.threads = 0});
@@ -57,7 +56,6 @@ static void test_damaged_superblock(void **state)
 /* The numbers of single copies, and -1, which programs have that were built with version 0.2.0. */
 static void test_copies(void **state)
 {
-    (void)state;
     static const struct {
         int number;
         enum bw_error_code code;
@@ -97,7 +95,6 @@ static struct bw_error *count_paths(void *context, const char *paths, size_t len
 /* All files are listed, and names with line feeds do not confuse: a NUL ends each path. */
 static void test_walk(void **state)
 {
-    (void)state;
     struct iw_image *image = make_damaged();
     struct bw_fs *fs = open_damaged(image);
     struct walk_result result = walk_fs(fs, &(struct bw_walk_options){.threads = 0});
@@ -115,7 +112,6 @@ static void test_walk(void **state)
 /* The current generation is found without a scan, and the check is complete. */
 static void test_states_and_check(void **state)
 {
-    (void)state;
     struct iw_image *image = make_damaged();
     struct bw_fs *fs = open_damaged(image);
     struct bw_history_facts facts;
@@ -134,15 +130,4 @@ static void test_states_and_check(void **state)
     bw_check_summary_free(summary);
     bw_fs_close(fs);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_damaged_superblock),
-        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_states_and_check),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

@@ -91,7 +91,6 @@ static struct bw_error *check(const char *text, size_t length)
 
 static void test_good(void **state)
 {
-    (void)state;
     static const char *const plans[] = {
         DISK("a"),
         V("a", "storage/disk", "option path x option depth 64 option mode fast option delay 1s"),
@@ -180,7 +179,6 @@ static const struct {
 
 static void test_refusals(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(refusals); i++) {
         struct bw_error *error = check(refusals[i].text, strlen(refusals[i].text));
         assert_non_null(error);
@@ -193,7 +191,6 @@ static void test_refusals(void **state)
 /* Graphs that no volfile can make. */
 static void test_without_places(void **state)
 {
-    (void)state;
     struct bw_graph *graph = make_graph();
     struct bw_xlator *layer;
     const struct bw_text_place nowhere = {0}, argument = {"--insert", 0, 0};
@@ -211,7 +208,6 @@ static void test_without_places(void **state)
 /* As large as a volfile can be. */
 static void test_large(void **state)
 {
-    (void)state;
     enum { DISKS = 4000 };
     struct bw_buffer text = {0};
     for (int i = 0; i < DISKS; i++)
@@ -263,7 +259,6 @@ static void expect_block_devices_are_compared(void)
 
 static void test_outputs(void **state)
 {
-    (void)state;
     char directory[] = "/tmp/btrfs-walk-check-XXXXXX";
     assert_non_null(mkdtemp(directory));
     assert_int_equal(chdir(directory), 0);
@@ -289,14 +284,4 @@ static void test_outputs(void **state)
         unlink(names[i]);
     assert_int_equal(chdir("/"), 0);
     rmdir(directory);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),           cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_without_places), cmocka_unit_test(test_large),
-        cmocka_unit_test(test_outputs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,6 @@ static struct bw_graph *graph;
 
 static int make_graph(void **state)
 {
-    (void)state;
     static const char text[] =
         "volume device-1 type storage/file option path a.img end-volume "
         "volume device-2 type storage/file option path b.img end-volume "
@@ -24,14 +23,12 @@ static int make_graph(void **state)
 
 static int make_empty(void **state)
 {
-    (void)state;
     graph = fake_graph(NULL);
     return 0;
 }
 
 static int free_graph(void **state)
 {
-    (void)state;
     bw_graph_destroy(graph);
     return 0;
 }
@@ -62,7 +59,6 @@ static const struct bw_xlator *volume(const char *name)
 
 static void test_options(void **state)
 {
-    (void)state;
     expect_success(bw_graph_edit_option(graph, "node-cache.size=1M"));
     assert_string_equal(bw_layer_option(volume("node-cache"), "size"), "1M");
     expect_success(bw_graph_edit_option(graph, "node-cache.size="));
@@ -80,7 +76,6 @@ static void test_options(void **state)
 
 static void test_bad_options(void **state)
 {
-    (void)state;
     static const char *const none[] = {"", "x", "x=1", ".a=1", "verify.=1", "verify", "verify.a"};
     for (size_t i = 0; i < COUNT(none); i++)
         expect_error(bw_graph_edit_option(graph, none[i]), BW_ERROR_USAGE,
@@ -93,7 +88,6 @@ static void test_bad_options(void **state)
 
 static void test_insert(void **state)
 {
-    (void)state;
     expect_success(bw_graph_edit_insert(graph, "debug/trace@device-2,kind=raw,file=a\\,b\\\\c"));
     expect_graph("device-1 device-2 trace@device-2(device-2) chunk-map(device-1 trace@device-2) "
                  "verify(chunk-map) "
@@ -112,7 +106,6 @@ static void test_insert(void **state)
 
 static void test_insert_everywhere(void **state)
 {
-    (void)state;
     expect_success(bw_graph_edit_insert(graph, "x/s@device-*"));
     expect_graph("device-1 s@device-1(device-1) device-2 s@device-2(device-2) chunk-map(s@device-1 "
                  "s@device-2) "
@@ -128,7 +121,6 @@ static void test_insert_everywhere(void **state)
 /* The name of a volume is never a pattern. */
 static void test_exact_names(void **state)
 {
-    (void)state;
     struct bw_xlator *made;
     expect_success(bw_graph_add(graph, 0, "device-?", (struct bw_text_place){0}, &made));
     expect_success(bw_graph_edit_insert(graph, "x/s@device-?"));
@@ -140,7 +132,6 @@ static void test_exact_names(void **state)
 
 static void test_bad_inserts(void **state)
 {
-    (void)state;
     static const char *const none[] = {"", "debug/trace", "@verify", "debug/trace@"};
     for (size_t i = 0; i < COUNT(none); i++)
         expect_error(bw_graph_edit_insert(graph, none[i]), BW_ERROR_USAGE,
@@ -186,7 +177,6 @@ static void expect_started(const char *expected)
 
 static void test_two_steps(void **state)
 {
-    (void)state;
     struct bw_xlator *one = add_volume("one", "test/device", NULL, NULL);
     struct bw_xlator *two = add_volume("two", "test/device", NULL, NULL);
     struct bw_xlator *map = add_volume("map", "cluster/chunk-map", "one", "two");
@@ -206,7 +196,6 @@ static void test_two_steps(void **state)
 /* A whole stack goes when its top is not used; what another layer uses stays. */
 static void test_prune_stacks(void **state)
 {
-    (void)state;
     add_volume("shared", "test/device", NULL, NULL);
     add_volume("left", "debug/delay-gen", "shared", NULL);
     add_volume("right", "debug/delay-gen", "shared", NULL);
@@ -224,7 +213,6 @@ static void test_prune_stacks(void **state)
 /* A layer that is inserted into a checked graph takes its place there at once. */
 static void test_insert_checked(void **state)
 {
-    (void)state;
     add_volume("disk", "test/device", NULL, NULL);
     struct bw_xlator *map = add_volume("map", "cluster/chunk-map", "disk", NULL);
     struct bw_xlator *top = add_volume("top", "test/pass", "map", NULL), *remap;
@@ -240,7 +228,6 @@ static void test_insert_checked(void **state)
 
 static void test_failed_start(void **state)
 {
-    (void)state;
     struct bw_xlator *made;
     const struct bw_text_place place = {bw_graph_source(graph, "g.vol"), 7, 3};
     expect_success(bw_graph_add(graph, 0, "disk", place, &made));

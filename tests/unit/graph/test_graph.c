@@ -86,7 +86,6 @@ static struct bw_error *try_layer(struct bw_graph *graph, const char *type, cons
 
 static void test_refusals(void **state)
 {
-    (void)state;
     struct bw_graph *graph = make_graph(NULL);
     struct bw_xlator *device = add_layer(graph, "test/device", NULL, NULL);
     struct bw_xlator *logical = add_layer(graph, "test/logical", NULL, NULL);
@@ -121,7 +120,6 @@ static void test_refusals(void **state)
 /* Each layer of a stack needs some of the thread's own stack. */
 static void test_height(void **state)
 {
-    (void)state;
     struct bw_graph *graph = make_graph(NULL);
     struct bw_xlator *top = add_layer(graph, "test/logical", NULL, NULL);
     for (unsigned height = 2; height <= BW_GRAPH_HEIGHT; height++)
@@ -134,7 +132,6 @@ static void test_height(void **state)
 
 static void test_life_of_layers(void **state)
 {
-    (void)state;
     struct bw_graph *graph = make_graph(NULL);
     initialised = finished = 0;
     expect_error(try_layer(graph, "test/failing", "f", NULL, 0), BW_ERROR_USAGE, "init failed");
@@ -165,7 +162,6 @@ static struct bw_error *try_option(struct bw_graph *graph, const char *name, con
 
 static void test_option_defaults(void **state)
 {
-    (void)state;
     struct bw_graph *graph = make_graph(NULL);
     struct bw_xlator *made = add_layer(graph, "test/options", NULL, NULL);
     assert_int_equal(bw_xlator_option_number(made, "switch"), 0);
@@ -183,7 +179,6 @@ static void test_option_defaults(void **state)
 
 static void test_option_values(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *value;
         bool good;
@@ -274,7 +269,6 @@ static void test_option_values(void **state)
 
 static void test_what_is_allowed(void **state)
 {
-    (void)state;
     static const struct {
         const char *name, *value, *message;
     } cases[] = {
@@ -296,7 +290,6 @@ static void test_what_is_allowed(void **state)
 
 static void test_unknown_option(void **state)
 {
-    (void)state;
     struct bw_graph *graph = make_graph(NULL);
     struct bw_xlator *made = NULL;
     expect_error(try_option(graph, "colour", "red", &made), BW_ERROR_USAGE,
@@ -310,7 +303,6 @@ static void test_unknown_option(void **state)
 
 static void test_pass_through_and_counters(void **state)
 {
-    (void)state;
     static const uint8_t bytes[64] = "content";
     struct fake_layer fake = {.copies = {bytes}, .size = sizeof bytes};
     struct bw_graph *graph = make_graph(NULL);
@@ -348,7 +340,6 @@ static void test_pass_through_and_counters(void **state)
 
 static void test_map_and_hints_pass_through(void **state)
 {
-    (void)state;
     static const uint8_t bytes[64];
     struct fake_layer fake = {
         .copies = {bytes, bytes, bytes}, .copy_count = 3, .size = sizeof bytes};
@@ -370,7 +361,6 @@ static void test_map_and_hints_pass_through(void **state)
 
 static void test_reports(void **state)
 {
-    (void)state;
     struct report_log log = {0};
     struct bw_graph *graph = make_graph(&log);
     struct bw_xlator *layer = add_layer(graph, "test/device", NULL, NULL);
@@ -385,21 +375,4 @@ static void test_reports(void **state)
     graph = make_graph(NULL);
     bw_graph_report(graph, BW_DAMAGE, bw_error_create(BW_ERROR_CORRUPT, "to nobody"));
     bw_graph_destroy(graph);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_height),
-        cmocka_unit_test(test_life_of_layers),
-        cmocka_unit_test(test_option_defaults),
-        cmocka_unit_test(test_option_values),
-        cmocka_unit_test(test_what_is_allowed),
-        cmocka_unit_test(test_unknown_option),
-        cmocka_unit_test(test_pass_through_and_counters),
-        cmocka_unit_test(test_map_and_hints_pass_through),
-        cmocka_unit_test(test_reports),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,6 @@ static void expect_read(struct bw_xlator *top, enum bw_request_kind kind, const 
 
 static void test_data(void **state)
 {
-    (void)state;
     static const uint8_t content[] = "..Hello, z!";
     struct fake_layer fake = {.copies = {content}, .size = sizeof content};
     struct bw_graph *graph = NULL;
@@ -78,7 +77,6 @@ static struct bw_error *refuse_name(void *context, const char *type)
 
 static void test_names(void **state)
 {
-    (void)state;
     struct bw_registry *registry = make_registry();
     char names[64] = "";
     const struct bw_xlator_class *type = NULL;
@@ -98,13 +96,4 @@ static void test_names(void **state)
     expect_error(bw_registry_find(registry, "plugin/toys/rot13", &type), BW_ERROR_USAGE,
                  "unknown type");
     bw_registry_close(registry);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_data),
-        cmocka_unit_test(test_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

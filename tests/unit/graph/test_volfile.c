@@ -11,14 +11,12 @@ static struct bw_graph *graph;
 
 static int make_graph(void **state)
 {
-    (void)state;
     graph = fake_graph(NULL);
     return 0;
 }
 
 static int free_graph(void **state)
 {
-    (void)state;
     bw_graph_destroy(graph);
     return 0;
 }
@@ -57,7 +55,6 @@ static const char two_volumes[] = "# a graph\n"
 
 static void test_layers(void **state)
 {
-    (void)state;
     expect_success(parse(two_volumes));
     assert_int_equal(graph->layers.count, 2);
     const struct bw_xlator *volume = graph->layers.items[0];
@@ -79,7 +76,6 @@ static void test_layers(void **state)
 
 static void test_white_space(void **state)
 {
-    (void)state;
     expect_success(parse("volume a\r\n\ttype t/u\r\noption\r\nk\fv\v# c\r\nend-volume\r\n"));
     expect_word(&graph->layers.items[0]->type_name, "t/u", 2, 7);
     expect_word(&graph->layers.items[0]->settings.items[0].value, "v", 4, 3);
@@ -91,7 +87,6 @@ static void test_white_space(void **state)
 
 static void test_quotes(void **state)
 {
-    (void)state;
     static const struct {
         const char *written, *text;
     } cases[] = {
@@ -207,7 +202,6 @@ static const struct {
 
 static void test_refusals(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(refusals); i++)
         expect_refusal(refusals[i].text, strlen(refusals[i].text), refusals[i].message);
     expect_refusal("volume a\n ty\0pe", 15, "g.vol:2:2: a word cannot contain a NUL byte");
@@ -216,7 +210,6 @@ static void test_refusals(void **state)
 /* Every beginning of a good file is refused or is a good file itself. */
 static void test_beginnings(void **state)
 {
-    (void)state;
     for (size_t length = 0; length < sizeof two_volumes; length++) {
         char *copy = malloc(length + 1); /* ends where the text does, for the sanitizer */
         memcpy(copy, two_volumes, length);
@@ -243,7 +236,6 @@ static struct bw_error *parse_many(size_t volumes, size_t options)
 
 static void test_limits(void **state)
 {
-    (void)state;
     struct bw_buffer text = {0};
     for (size_t i = 0; i < BW_GRAPH_LAYERS; i++)
         bw_buffer_format(&text, "volume v%zu type t/u end-volume\n", i);
@@ -266,7 +258,6 @@ static void test_limits(void **state)
 
 static void test_files(void **state)
 {
-    (void)state;
     char path[] = "/tmp/btrfs-walk-volfile-XXXXXX";
     int descriptor = mkstemp(path);
     assert_true(descriptor >= 0);

@@ -19,7 +19,6 @@ static void test_index(void **state)
 {
     static const uint64_t starts[] = {8, 0, 12, 4, 1u << 20, 16};
     struct bw_found_index index;
-    (void)state;
     bw_found_init(&index);
     bw_found_add(&index, NULL, 0);
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
@@ -74,7 +73,6 @@ static void test_recognise(void **state)
 {
     uint8_t bytes[NODESIZE] = {0};
     struct bw_disk_header *header = (void *)bytes;
-    (void)state;
     assert_int_equal(kind_of(bytes, 0), BW_FOUND_ZEROS);
     bytes[NODESIZE - 1] = 1;
     assert_int_equal(kind_of(bytes, 0), BW_FOUND_NOTHING);
@@ -118,7 +116,6 @@ static void test_file(void **state)
     struct bw_fs fs = {.superblock = {.nodesize = NODESIZE, .generation = 9}};
     struct bw_history past = {.fs = &fs};
     BW_AUTO_BUFFER struct bw_buffer text = {0};
-    (void)state;
     bw_found_init(&past.index);
     past.index.owners.items = calloc(1, sizeof *past.index.owners.items);
     past.index.owners.count = 1;
@@ -161,7 +158,6 @@ static void test_overlapping_ranges(void **state)
     struct bw_device_range ranges[] = {{0, 5 << 20, UINT64_MAX}, {0, 0, UINT64_MAX},
                                        {0, 4097, 3 << 20},       {0, 0, 2 << 20},
                                        {0, 1 << 20, 8 << 20},    {7, 0, UINT64_MAX}};
-    (void)state;
     open_fixture(&fixture);
     const size_t count = matches_in(fixture.fs, &whole, 1);
     assert_true(count > 0);
@@ -181,7 +177,6 @@ static void test_bad_sector(void **state)
     struct bw_fs *fs;
     unsigned device;
     uint64_t offset;
-    (void)state;
     open_fixture(&fixture);
     const char *path = iw_path(fixture.image, 0);
     const uint64_t lost = iw_root_block(fixture.image, BW_CSUM_TREE)->logical;
@@ -225,7 +220,6 @@ static void test_newest(void **state)
     static const uint64_t kept[][2] = {{1, 'a'}, {2, 'b'}, {5, 'b'}, {7, 'c'}, {8, 'c'}, {9, 'a'}};
     const struct bw_key between = {1, BW_ROOT_ITEM, 7}, before = {1, BW_ROOT_ITEM, 6};
     struct bw_newest newest = {0};
-    (void)state;
     add_leaf(&newest, 4, oldest, 'a');
     add_leaf(&newest, BW_PRESENT_RANK, present, 'c');
     add_leaf(&newest, 6, newer, 'b');
@@ -258,7 +252,6 @@ static void test_stripe_order(void **state)
     const struct bw_derived_chunk chunk = {
         &scan, BASE, BLOCKS * PIECE, BW_GROUP_METADATA, bw_raid_profile_of(BW_GROUP_RAID0), extents,
         2,     2,    &work};
-    (void)state;
     /* The first piece of each row is on device 2. */
     for (uint64_t i = 0; i < BLOCKS; i++)
         matches[i] = (struct bw_block_match){.bytenr = BASE + i * PIECE,
@@ -282,7 +275,6 @@ static void test_claims(void **state)
     struct fixture fixture = make_fixture();
     struct bw_scan_ranges ranges = {0};
     struct bw_chunk_list chunks;
-    (void)state;
     open_fixture(&fixture);
     expect_success(bw_fs_chunks(fixture.fs, &chunks));
     for (size_t i = 0; i < chunks.count; i++)
@@ -311,7 +303,6 @@ static void test_work(void **state)
     int order[BW_MOST_STRIPES];
     size_t work = 6;
     const struct bw_derived_chunk chunk = {.scan = &scan, .type = BW_GROUP_METADATA, .work = &work};
-    (void)state;
     assert_true(bw_stripe_order_prove(&chunk, &set, order));
     assert_int_equal(work, 2);
     assert_false(bw_stripe_order_prove(&chunk, &set, order));
@@ -349,7 +340,6 @@ static void write_found(unsigned first, unsigned step, struct bw_buffer *text)
 static void test_same_file(void **state)
 {
     BW_AUTO_BUFFER struct bw_buffer ascending = {0};
-    (void)state;
     write_found(0, 1, &ascending);
     for (unsigned i = 1; i < 6; i++) {
         BW_AUTO_BUFFER struct bw_buffer other = {0};
@@ -357,16 +347,4 @@ static void test_same_file(void **state)
         assert_int_equal(other.length, ascending.length);
         assert_memory_equal(other.data, ascending.data, ascending.length);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_index),      cmocka_unit_test(test_recognise),
-        cmocka_unit_test(test_file),       cmocka_unit_test(test_overlapping_ranges),
-        cmocka_unit_test(test_bad_sector), cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_newest),     cmocka_unit_test(test_stripe_order),
-        cmocka_unit_test(test_work),       cmocka_unit_test(test_same_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,6 @@ static void test_completeness(void **state)
     struct scanned scanned;
     struct bw_completeness *completeness;
     bool readable;
-    (void)state;
     make_image(&scanned);
     struct iw_image *image = scanned.fixture.image;
     assert_non_null(iw_block_find(image, FS, 1, BW_BATCH + 1));
@@ -92,7 +91,6 @@ static void test_root_of_another_mirror(void **state)
 {
     struct scanned scanned;
     struct bw_completeness *completeness;
-    (void)state;
     make_image(&scanned);
     const struct bw_tree tree = {.id = FS, .root = root_of(&scanned, FS)};
     lose(scanned.fixture.image, iw_root_block(scanned.fixture.image, FS), IW_FLIP);
@@ -139,7 +137,6 @@ static void test_roots(void **state)
     struct bw_tree_roots roots;
     const struct iw_block *leaf;
     size_t leaves = 0;
-    (void)state;
     make_image(&scanned);
     scan(&scanned);
     find_roots(&scanned, &roots);
@@ -159,7 +156,6 @@ static void test_highest_blocks(void **state)
 {
     struct scanned scanned;
     struct bw_tree_roots roots = {0};
-    (void)state;
     make_image(&scanned);
     struct iw_image *image = scanned.fixture.image;
     for (size_t i = 0; i < iw_block_count(image); i++)
@@ -181,7 +177,6 @@ static void test_part_of_extent_tree(void **state)
 {
     struct scanned scanned;
     struct bw_tree_roots roots = {0};
-    (void)state;
     make_image(&scanned);
     struct iw_image *image = scanned.fixture.image;
     const struct iw_block *root = iw_root_block(image, BW_EXTENT_TREE);
@@ -196,16 +191,4 @@ static void test_part_of_extent_tree(void **state)
     expect_root(&scanned, &roots, BW_CSUM_TREE);
     bw_tree_roots_free(&roots);
     end(&scanned);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_completeness),
-        cmocka_unit_test(test_root_of_another_mirror),
-        cmocka_unit_test(test_roots),
-        cmocka_unit_test(test_highest_blocks),
-        cmocka_unit_test(test_part_of_extent_tree),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

@@ -196,7 +196,6 @@ static int list(struct served *served, uint64_t node, bool plus, uint32_t size)
 
 static void test_names(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     const uint64_t huge = UINT64_C(1) << 40;
     uint64_t directory = iw_directory(fixture.image, FS, TOP, "directory");
@@ -233,7 +232,6 @@ static void test_names(void **state)
 
 static void test_listing(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     enum { FILES = 1500 };
     char name[32];
@@ -266,7 +264,6 @@ static void test_listing(void **state)
 /* A kernel that opens files and directories without requests. */
 static void test_without_open(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     enum { DIRECTORIES = 100, FILES = 90 };
     const struct fuse_open_in in = {0};
@@ -304,7 +301,6 @@ static void test_without_open(void **state)
 /* An entry that leads nowhere is lost: the end of the list is an error. */
 static void test_lost_entry(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     iw_file(fixture.image, FS, TOP, "file");
     iw_entry(fixture.image, FS,
@@ -334,7 +330,6 @@ static void hold_up(void *context, enum bw_severity severity, const struct bw_er
 /* A request that takes long does not keep others waiting. */
 static void test_slow_request(void **state)
 {
-    (void)state;
     static const char name[] = "nowhere";
     const struct fuse_getattr_in in = {0};
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -365,7 +360,6 @@ static void test_slow_request(void **state)
 
 static void test_attributes(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     uint64_t file = iw_file(fixture.image, FS, TOP, "file");
     iw_property(fixture.image, FS, file, "user.one", "value");
@@ -422,7 +416,6 @@ static void lose_sector(struct data_image *image)
 
 static void test_contents(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
     data_image_plain(image, 0, 0, 4 * SECTOR);
     data_image_inode(image, SIZE, 0);
@@ -456,7 +449,6 @@ static void test_contents(void **state)
 /* Inline data count up to the end of their sector, although the file is longer than them. */
 static void test_inline_data(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
     data_image_inline(image, BW_COMPRESS_NONE, 100, image->data, 100);
     data_image_inode(image, 2 * SECTOR, 0);
@@ -470,15 +462,4 @@ static void test_inline_data(void **state)
     release(served, FUSE_RELEASE, node, handle);
     stop(served);
     data_image_free(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),        cmocka_unit_test(test_listing),
-        cmocka_unit_test(test_lost_entry),   cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_without_open), cmocka_unit_test(test_slow_request),
-        cmocka_unit_test(test_contents),     cmocka_unit_test(test_inline_data),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

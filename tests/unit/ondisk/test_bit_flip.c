@@ -33,7 +33,6 @@ static void expect_corrected(enum bw_checksum_type type, size_t length, size_t b
 
 static void test_every_size(void **state)
 {
-    (void)state;
     for (size_t length = 4096; length <= LARGEST; length *= 2) {
         make_block(BW_CHECKSUM_CRC32C, length);
         for (unsigned i = 0; i < 200; i++)
@@ -55,7 +54,6 @@ static int by_value(const void *a, const void *b)
 
 static void test_syndromes_differ(void **state)
 {
-    (void)state;
     enum { BITS = 8 * LARGEST };
     uint32_t *syndromes = malloc((BITS + 32) * sizeof *syndromes);
     assert_non_null(syndromes);
@@ -80,7 +78,6 @@ static void test_syndromes_differ(void **state)
 /* The bits of short names, and no bit before the first byte. */
 static void test_short_lengths(void **state)
 {
-    (void)state;
     struct bw_bit_flip flip;
     for (size_t length = 1; length <= 255; length++) {
         uint32_t syndrome = 1;
@@ -98,7 +95,6 @@ static void test_short_lengths(void **state)
 /* More than one flipped bit is left alone. */
 static void test_more_damage(void **state)
 {
-    (void)state;
     enum { LENGTH = 16384 };
     struct bw_bit_flip flip;
     make_block(BW_CHECKSUM_CRC32C, LENGTH);
@@ -117,7 +113,6 @@ static void test_more_damage(void **state)
 /* The other checksums need a search. */
 static void test_search(void **state)
 {
-    (void)state;
     enum { LENGTH = 300 };
     for (unsigned type = BW_CHECKSUM_XXHASH64; type < BW_CHECKSUM_TYPES; type++) {
         struct bw_bit_flip flip;
@@ -133,7 +128,6 @@ static void test_search(void **state)
 
 static void test_compare(void **state)
 {
-    (void)state;
     const uint8_t good[] = {1, 2, 3, 4};
     struct bw_bit_flip flip;
     assert_true(bw_bit_flip_compare((const uint8_t[]){1, 2, 3, 4 + 64}, good, 4, &flip));
@@ -143,14 +137,4 @@ static void test_compare(void **state)
     assert_false(bw_bit_flip_compare(good, good, 4, &flip));
     assert_false(bw_bit_flip_compare((const uint8_t[]){1, 2, 3 + 12, 4}, good, 4, &flip));
     assert_false(bw_bit_flip_compare((const uint8_t[]){0, 2, 3, 5}, good, 4, &flip));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_size),    cmocka_unit_test(test_syndromes_differ),
-        cmocka_unit_test(test_short_lengths), cmocka_unit_test(test_more_damage),
-        cmocka_unit_test(test_search),        cmocka_unit_test(test_compare),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

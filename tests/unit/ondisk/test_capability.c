@@ -33,7 +33,6 @@ static void expect_text(const void *value, size_t length, const char *expected)
 
 static void test_texts(void **state)
 {
-    (void)state;
     static const uint8_t none[20] = {0, 0, 0, 2};
     static const uint8_t raw[20] = {1, 0, 0, 2, 0, 0x20};
     static const uint8_t old[12] = {0, 0, 0, 1, 1, 0, 0, 0, 2};
@@ -52,7 +51,6 @@ static void test_texts(void **state)
 
 static void test_invalid_values(void **state)
 {
-    (void)state;
     uint8_t value[25] = {1, 0, 0, 2, 1};
     assert_null(text_of("security.capabilit", value, 20));
     assert_null(text_of("user.capability", value, 20));
@@ -66,13 +64,4 @@ static void test_invalid_values(void **state)
             assert_int_equal(text != NULL, right[revision] == length && revision % 4 != 0);
             free(text);
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_invalid_values),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

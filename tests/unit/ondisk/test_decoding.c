@@ -12,7 +12,6 @@
 /* Places of data in stripe trees. */
 static void test_stripe_extents(void **state)
 {
-    (void)state;
     struct bw_disk_raid_stride strides[BW_STRIPE_PLACES + 2] = {
         {bw_put64(1), bw_put64(4096)}, {bw_put64(2), bw_put64(UINT64_MAX - 4095)}};
     struct bw_stripe_extent extent;
@@ -42,7 +41,6 @@ static void test_stripe_extents(void **state)
 
 static void test_moved_ranges(void **state)
 {
-    (void)state;
     struct bw_disk_remap disk = {bw_put64(1 << 20)};
     struct bw_moved_range range;
     struct bw_item item = {{65536, BW_UNTYPED, 4096}, (void *)&disk, sizeof disk};
@@ -61,7 +59,6 @@ static void test_moved_ranges(void **state)
 /* A profile with parity must not have two stripes of a row on one device. */
 static void test_device_twice(void **state)
 {
-    (void)state;
     const struct bw_disk_chunk disk = {.length = bw_put64(1 << 20),
                                        .stripe_length = bw_put64(BW_STRIPE_LENGTH),
                                        .type = bw_put64(BW_GROUP_DATA | BW_GROUP_RAID5),
@@ -81,7 +78,6 @@ static void test_device_twice(void **state)
 
 static void test_order_of_groups(void **state)
 {
-    (void)state;
     static const uint64_t ordered[] = {BW_GROUP_DATA,     BW_GROUP_DATA | BW_GROUP_RAID1,
                                        BW_GROUP_METADATA, BW_GROUP_METADATA | BW_GROUP_DUP,
                                        BW_GROUP_SYSTEM,   0,
@@ -94,7 +90,6 @@ static void test_order_of_groups(void **state)
 /* Superblocks that were erased, or are not finished. */
 static void test_erased_superblocks(void **state)
 {
-    (void)state;
     static struct bw_disk_superblock disk;
     struct bw_superblock super;
     expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_NOT_BTRFS, NULL);
@@ -116,7 +111,6 @@ static void test_erased_superblocks(void **state)
 /* While the UUID changes, blocks may have the new one or the old one. */
 static void test_block_ids(void **state)
 {
-    (void)state;
     struct bw_superblock super = {.metadata_uuid = {1}, .device.fsid = {2}};
     const uint8_t first[BW_UUID_SIZE] = {1}, second[BW_UUID_SIZE] = {2}, third[BW_UUID_SIZE] = {3};
     assert_true(bw_superblock_has_block_id(&super, first));
@@ -137,7 +131,6 @@ static void test_block_ids(void **state)
 /* What is encoded is decoded as the same. */
 static void test_encoded_superblock(void **state)
 {
-    (void)state;
     static struct bw_disk_superblock disk, again;
     struct bw_superblock super = {.metadata_uuid = {1},
                                   .fsid = {2},
@@ -176,7 +169,6 @@ static void test_encoded_superblock(void **state)
 /* Times that do not fit are the last possible ones. */
 static void test_times(void **state)
 {
-    (void)state;
     static const struct {
         int64_t seconds;
         uint32_t rest;
@@ -207,7 +199,6 @@ static void test_times(void **state)
 
 static void test_names_of_types(void **state)
 {
-    (void)state;
     assert_string_equal(bw_file_type_name(BW_FILE_SYMLINK), "symlink");
     assert_string_equal(bw_file_type_name(255), "unknown");
     assert_string_equal(bw_key_type_name(BW_INODE_ITEM), "INODE_ITEM");
@@ -256,7 +247,6 @@ static bool is_sound(const uint8_t *leaf)
 
 static void test_sound_leaves(void **state)
 {
-    (void)state;
     uint8_t leaf[LEAF];
     make_leaf(leaf);
     assert_true(is_sound(leaf));
@@ -284,7 +274,6 @@ static void test_sound_leaves(void **state)
 /* A mount accepts every root if the generation is 0. Old items have no second copy of it. */
 static void test_roots_without_generation(void **state)
 {
-    (void)state;
     const struct bw_disk_root_item disk = {.generation_v2 = bw_put64(9)};
     struct bw_item item = {{5, BW_ROOT_ITEM, 0}, (const void *)&disk, sizeof disk};
     struct bw_root_item root;
@@ -298,7 +287,6 @@ static void test_roots_without_generation(void **state)
 /* The list in a superblock takes chunks until the next does not fit. */
 static void test_full_list_of_chunks(void **state)
 {
-    (void)state;
     uint8_t list[BW_SYSTEM_CHUNK_ARRAY_SIZE + 1] = {[BW_SYSTEM_CHUNK_ARRAY_SIZE] = 0xff};
     const uint8_t chunk[80] = {0};
     const struct bw_item item = {{256, BW_CHUNK_ITEM, 1 << 20}, chunk, sizeof chunk};
@@ -315,7 +303,6 @@ static void test_full_list_of_chunks(void **state)
 /* The description for other programs is JSON that ends where it began, and has each type. */
 static void test_description(void **state)
 {
-    (void)state;
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     struct bw_json json = bw_json_start(&text, false);
     bw_json_begin_object(&json, NULL);
@@ -334,24 +321,4 @@ static void test_description(void **state)
     assert_int_equal(inode_items, 1);
     assert_true(types > 200); /* with those of members */
     bw_json_scan_free(&scan);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stripe_extents),
-        cmocka_unit_test(test_moved_ranges),
-        cmocka_unit_test(test_device_twice),
-        cmocka_unit_test(test_order_of_groups),
-        cmocka_unit_test(test_erased_superblocks),
-        cmocka_unit_test(test_block_ids),
-        cmocka_unit_test(test_encoded_superblock),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_names_of_types),
-        cmocka_unit_test(test_sound_leaves),
-        cmocka_unit_test(test_roots_without_generation),
-        cmocka_unit_test(test_full_list_of_chunks),
-        cmocka_unit_test(test_description),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

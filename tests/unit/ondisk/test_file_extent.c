@@ -85,7 +85,6 @@ static struct bw_file_extent expect_good(struct subject subject)
 
 static void test_regular(void **state)
 {
-    (void)state;
     struct bw_file_extent extent = expect_good(make_regular());
     assert_int_equal(extent.generation, 7);
     assert_int_equal(extent.ram_bytes, 12 * SECTOR);
@@ -106,7 +105,6 @@ static void test_regular(void **state)
 
 static void test_zeros(void **state)
 {
-    (void)state;
     struct subject subject = make_regular();
     subject.item.disk.type = BW_FILE_EXTENT_PREALLOC;
     struct bw_file_extent extent = expect_good(subject);
@@ -123,7 +121,6 @@ static void test_zeros(void **state)
 
 static void test_inline(void **state)
 {
-    (void)state;
     struct bw_file_extent extent = expect_good(make_inline(100, 100, BW_COMPRESS_NONE));
     assert_int_equal(extent.type, BW_FILE_EXTENT_INLINE);
     assert_int_equal(extent.inline_length, 100);
@@ -142,7 +139,6 @@ static void test_inline(void **state)
 /* There are file systems on which ram_bytes of an extent that is not compressed is too small. */
 static void test_ram_bytes_matter_to_compression_only(void **state)
 {
-    (void)state;
     struct subject subject = make_regular();
     subject.item.disk.ram_bytes = bw_put64(SECTOR);
     expect_good(subject);
@@ -156,7 +152,6 @@ static void test_ram_bytes_matter_to_compression_only(void **state)
 
 static void test_sizes_of_items(void **state)
 {
-    (void)state;
     struct subject subject = make_regular();
     for (subject.size = 0; subject.size < 70; subject.size++)
         if (subject.size != sizeof subject.item.disk)
@@ -170,7 +165,6 @@ static void test_sizes_of_items(void **state)
 
 static void test_encodings(void **state)
 {
-    (void)state;
     struct subject subject = make_regular();
     for (unsigned type = BW_FILE_EXTENT_TYPES; type < 256; type++) {
         subject.item.disk.type = (uint8_t)type;
@@ -188,7 +182,6 @@ static void test_encodings(void **state)
 
 static void test_bad_inline(void **state)
 {
-    (void)state;
     struct subject subject = make_inline(100, 100, BW_COMPRESS_NONE);
     subject.position = SECTOR;
     expect_bad(subject, BW_ERROR_CORRUPT, "inline, but not at the beginning");
@@ -211,7 +204,6 @@ static void test_bad_inline(void **state)
 
 static void test_alignment(void **state)
 {
-    (void)state;
     static const struct {
         size_t offset;
         const char *name;
@@ -236,7 +228,6 @@ static void test_alignment(void **state)
 /* Alignment to sectors of 4 KiB does not suffice for larger ones. */
 static void test_sector_sizes(void **state)
 {
-    (void)state;
     struct bw_file_extent extent;
     struct subject subject = make_regular();
     expect_success(decode_at(&subject, 16384, &extent));
@@ -256,7 +247,6 @@ static void expect_bad_piece(struct subject subject, uint64_t offset, uint64_t n
 
 static void test_pieces(void **state)
 {
-    (void)state;
     const uint64_t huge = (uint64_t)-SECTOR;
     const struct subject made[] = {make_regular(), make_compressed()};
     for (size_t i = 0; i < COUNT(made); i++) {
@@ -278,7 +268,6 @@ static void test_pieces(void **state)
 
 static void test_places_on_disk(void **state)
 {
-    (void)state;
     struct subject subject = make_regular();
     subject.item.disk.disk_num_bytes = bw_put64(0);
     expect_bad(subject, BW_ERROR_CORRUPT, "invalid disk_num_bytes 0 at 1048576");
@@ -295,22 +284,4 @@ static void test_places_on_disk(void **state)
     subject.item.disk.disk_num_bytes = bw_put64(BW_MAX_COMPRESSED_EXTENT + SECTOR);
     expect_bad(subject, BW_ERROR_CORRUPT,
                "compressed, and too long: ram_bytes 49152, disk_num_bytes 135168");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_regular),
-        cmocka_unit_test(test_zeros),
-        cmocka_unit_test(test_inline),
-        cmocka_unit_test(test_ram_bytes_matter_to_compression_only),
-        cmocka_unit_test(test_sizes_of_items),
-        cmocka_unit_test(test_encodings),
-        cmocka_unit_test(test_bad_inline),
-        cmocka_unit_test(test_alignment),
-        cmocka_unit_test(test_sector_sizes),
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_places_on_disk),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

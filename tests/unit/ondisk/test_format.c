@@ -27,7 +27,6 @@ static void check_sum(enum bw_checksum_type type, const char *text, const char *
 
 static void test_checksums(void **state)
 {
-    (void)state;
     check_sum(BW_CHECKSUM_CRC32C, "123456789", "839206e3");
     check_sum(BW_CHECKSUM_CRC32C, "", "00000000");
     check_sum(BW_CHECKSUM_XXHASH64, "", "99e9d85137db46ef");
@@ -40,7 +39,6 @@ static void test_checksums(void **state)
 
 static void test_checksum_names(void **state)
 {
-    (void)state;
     static const char *const names[] = {"crc32c", "xxhash64", "sha256", "blake2b"};
     for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++) {
         assert_true(bw_checksum_known(type));
@@ -52,7 +50,6 @@ static void test_checksum_names(void **state)
 
 static void test_block_checksums(void **state)
 {
-    (void)state;
     for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++) {
         uint8_t block[4096];
         memset(block, 0x5a, sizeof block);
@@ -69,7 +66,6 @@ static void test_block_checksums(void **state)
 /* The numbers that "default" and ".." have on every disk. */
 static void test_name_hash(void **state)
 {
-    (void)state;
     assert_int_equal(bw_name_hash("default", 7), 2378154706u);
     assert_int_equal(bw_name_hash("ethgufec", 8), bw_name_hash("ibvunkku", 8));
     assert_int_not_equal(bw_name_hash("a", 1), bw_name_hash("b", 1));
@@ -90,7 +86,6 @@ static void test_flag_names(void **state)
         {bw_super_flag_name, 0, "written"},        {bw_super_flag_name, 32, "seeding"},
         {bw_super_flag_name, 34, "metadump-v2"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_string_equal(names[i].name_of(names[i].bit), names[i].name);
     for (unsigned bit = 18; bit < 70; bit++)
@@ -101,7 +96,6 @@ static void test_flag_names(void **state)
 
 static void test_features(void **state)
 {
-    (void)state;
     expect_success(bw_features_check(0));
     expect_success(bw_features_check(0x7fff | 1u << 16 | 1u << 17));
     expect_error(bw_features_check(1u << 15), BW_ERROR_UNSUPPORTED,
@@ -135,7 +129,6 @@ static void seal(struct bw_disk_superblock *disk)
 
 static void test_superblock_decode(void **state)
 {
-    (void)state;
     struct bw_disk_superblock disk;
     struct bw_superblock super;
     make_superblock(&disk);
@@ -160,7 +153,6 @@ static void test_superblock_decode(void **state)
 
 static void test_metadata_uuid_counts_only_with_its_bit(void **state)
 {
-    (void)state;
     struct bw_disk_superblock disk;
     struct bw_superblock super;
     make_superblock(&disk);
@@ -173,7 +165,6 @@ static void test_metadata_uuid_counts_only_with_its_bit(void **state)
 /* A label without a terminator stays inside its place. */
 static void test_full_label(void **state)
 {
-    (void)state;
     struct bw_disk_superblock disk;
     struct bw_superblock super;
     make_superblock(&disk);
@@ -202,7 +193,6 @@ static void expect_line(const struct bw_disk_superblock *disk, const char *line)
  * one is printed with all bytes of its field. */
 static void test_superblock_text(void **state)
 {
-    (void)state;
     struct bw_disk_superblock disk;
     make_superblock(&disk);
     expect_line(&disk, "\ncsum_type\t\t0 (crc32c)\ncsum_size\t\t4\ncsum\t\t\t0x");
@@ -225,7 +215,6 @@ static void test_superblock_text(void **state)
 
 static void test_superblock_rejections(void **state)
 {
-    (void)state;
     struct bw_disk_superblock disk;
     struct bw_superblock super;
     static const struct bw_disk_superblock nothing;
@@ -251,7 +240,6 @@ static void test_superblock_rejections(void **state)
 /* Any flipped bit is corrected; two are not. */
 static void test_superblock_corrections(void **state)
 {
-    (void)state;
     struct bw_disk_superblock good, disk;
     struct bw_superblock super;
     struct bw_bit_flip flip;
@@ -284,7 +272,6 @@ static void test_superblock_corrections(void **state)
 /* A root that no one could have written; the level is an index further on. */
 static void test_remap_root_is_checked(void **state)
 {
-    (void)state;
     struct bw_disk_superblock disk;
     struct bw_superblock super;
     make_superblock(&disk);
@@ -298,7 +285,6 @@ static void test_remap_root_is_checked(void **state)
 
 static void test_superblock_places(void **state)
 {
-    (void)state;
     assert_int_equal(bw_superblock_offset(0), 65536);
     assert_int_equal(bw_superblock_offset(1), 67108864);
     assert_true(bw_superblock_offset(2) == UINT64_C(274877906944));
@@ -330,7 +316,6 @@ static size_t size_of(uint16_t stripes)
 
 static void test_chunk_profiles(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t flag;
         uint16_t fewest, most;
@@ -378,7 +363,6 @@ static void expect_bad_chunk(const struct chunk_item *item, size_t size, uint64_
 
 static void test_hostile_chunks(void **state)
 {
-    (void)state;
     struct chunk_item item = make_chunk(0, 1);
     for (size_t size = 0; size < size_of(1); size++)
         expect_bad_chunk(&item, size, 0, "invalid item size");
@@ -423,31 +407,6 @@ static void test_tree_names(void **state)
         {BW_DATA_RELOC_TREE, "DATA_RELOC_TREE"},
     };
     char text[BW_KEY_TEXT];
-    (void)state;
     for (size_t i = 0; i < sizeof trees / sizeof *trees; i++)
         assert_string_equal(bw_tree_id_text(trees[i].id, text), trees[i].name);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checksums),
-        cmocka_unit_test(test_checksum_names),
-        cmocka_unit_test(test_block_checksums),
-        cmocka_unit_test(test_name_hash),
-        cmocka_unit_test(test_flag_names),
-        cmocka_unit_test(test_features),
-        cmocka_unit_test(test_superblock_decode),
-        cmocka_unit_test(test_metadata_uuid_counts_only_with_its_bit),
-        cmocka_unit_test(test_full_label),
-        cmocka_unit_test(test_superblock_text),
-        cmocka_unit_test(test_superblock_rejections),
-        cmocka_unit_test(test_superblock_corrections),
-        cmocka_unit_test(test_remap_root_is_checked),
-        cmocka_unit_test(test_superblock_places),
-        cmocka_unit_test(test_chunk_profiles),
-        cmocka_unit_test(test_tree_names),
-        cmocka_unit_test(test_hostile_chunks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,6 @@ static const struct good_item inode = {{257, BW_INODE_ITEM, 0},
 
 static void test_inode_item(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &inode},
         {.good = &inode, .owner = BW_ROOT_TREE},
@@ -128,7 +127,6 @@ static const struct good_item extref = {{257, BW_INODE_EXTREF, EXTREF_HASH},
 
 static void test_names_of_inodes(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &ref},
         {.good = &ref, .previous = &inode},
@@ -231,7 +229,6 @@ static const struct good_item attribute = {{257, BW_XATTR_ITEM, USER_A_HASH},
 
 static void test_entries_of_directories(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &entry},
         {.good = &entry, .key = {256, BW_DIR_INDEX, 2}},
@@ -381,7 +378,6 @@ static const struct good_item cut_extent = {{257, BW_EXTENT_DATA, 0},
 
 static void test_file_extents(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &extent},
         {.good = &extent, .in_log = true, .owner = BW_TREE_LOG},
@@ -486,15 +482,4 @@ static void test_file_extents(void **state)
          BAD(item_type, "items of type EXTENT_DATA do not belong in tree 2")},
     };
     expect_verdicts(cases, COUNT(cases));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inode_item),
-        cmocka_unit_test(test_names_of_inodes),
-        cmocka_unit_test(test_entries_of_directories),
-        cmocka_unit_test(test_file_extents),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,6 @@ static const struct good_item unknown = {{257, 77, 0}, 8, FS, {{0}}};
 
 static void test_other_items_of_files(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &orphan},
         {.good = &orphan, .longer = 1, BAD(orphan_item, "size is 1, not 0")},
@@ -71,7 +70,6 @@ static const struct good_item long_verity = {{257, BW_VERITY_DESC_ITEM, 0},
                                              {SET(verity_descriptor, size, 3000)}};
 static void test_verity(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &verity},
         {.good = &verity, .longer = -1, BAD(verity_item, "size is 24, not 25")},
@@ -124,13 +122,4 @@ static void test_verity(void **state)
          BAD(verity_item, "encryption 1")},
     };
     expect_verdicts(cases, COUNT(cases));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_other_items_of_files),
-        cmocka_unit_test(test_verity),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,6 @@ static const struct good_item extents = {{BW_EXTENT_TREE, BW_ROOT_ITEM, 0},
 
 static void test_roots(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &root},
         {.good = &root,
@@ -135,7 +134,6 @@ static void test_roots(void **state)
 /* Trees that exist once have no number in their keys, unless a feature gives them one. */
 static void test_keys_of_roots(void **state)
 {
-    (void)state;
     static const uint64_t unique[] = {BW_CHUNK_TREE,       BW_DEVICE_TREE, BW_TOP_SUBVOLUME,
                                       BW_QUOTA_TREE,       BW_UUID_TREE,   BW_BLOCK_GROUP_TREE,
                                       BW_RAID_STRIPE_TREE, BW_REMAP_TREE};
@@ -168,7 +166,6 @@ static const struct good_item root_ref = {
 
 static void test_references(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &root_ref},
         {.good = &root_ref, .key = {257, BW_ROOT_BACKREF, 5}},
@@ -189,14 +186,4 @@ static void test_references(void **state)
          BAD(root_ref, "a name of 4 bytes that no subvolume can have")},
     };
     expect_verdicts(cases, COUNT(cases));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_roots),
-        cmocka_unit_test(test_keys_of_roots),
-        cmocka_unit_test(test_references),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

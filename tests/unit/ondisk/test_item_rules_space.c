@@ -56,7 +56,6 @@ static const struct good_item old_block = {
 
 static void test_extent_items(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &data},
         {.good = &block},
@@ -149,7 +148,6 @@ static const struct good_item owned = {{ADDRESS, BW_EXTENT_ITEM, LENGTH},
 
 static void test_references_in_extent_items(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &two_data},
         {.good = &two_shared},
@@ -253,7 +251,6 @@ static const struct good_item data_ref = {
 
 static void test_references_of_their_own(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &tree_ref},
         {.good = &shared_block},
@@ -325,7 +322,6 @@ static const struct good_item group_v2 = {
 
 static void test_block_groups(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &group},
         {.good = &group, .owner = BW_BLOCK_GROUP_TREE},
@@ -387,7 +383,6 @@ static const struct good_item sums = {
 
 static void test_checksums(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &sums},
         {.good = &sums, .in_log = true},
@@ -415,16 +410,4 @@ static void test_checksums(void **state)
          .previous_key = {BW_EXTENT_CSUM_OBJECT, BW_STRING_ITEM, ADDRESS - 3 * SECTOR}},
     };
     expect_verdicts(cases, COUNT(cases));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_extent_items),
-        cmocka_unit_test(test_references_in_extent_items),
-        cmocka_unit_test(test_references_of_their_own),
-        cmocka_unit_test(test_block_groups),
-        cmocka_unit_test(test_checksums),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,6 @@ static const struct good_item chunk = {
 
 static void test_chunks(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &chunk},
         {.good = &chunk,
@@ -110,7 +109,6 @@ static const struct good_item replace = {
 
 static void test_devices(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &device},
         {.good = &device, .longer = -1, BAD(device_item, "size is 97, not 98")},
@@ -188,7 +186,6 @@ static const struct good_item cache = {
 
 static void test_space(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &uuid},
         {.good = &uuid, .key = {1, BW_UUID_RECEIVED, 2}},
@@ -262,7 +259,6 @@ static const struct good_item balance = {
 
 static void test_quotas_and_moves(void **state)
 {
-    (void)state;
     static const struct item_case cases[] = {
         {.good = &status},
         {.good = &status, .longer = -8},
@@ -359,15 +355,4 @@ static void test_quotas_and_moves(void **state)
          .owner = BW_CSUM_TREE},
     };
     expect_verdicts(cases, COUNT(cases));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chunks),
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_space),
-        cmocka_unit_test(test_quotas_and_moves),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

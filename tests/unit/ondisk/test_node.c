@@ -59,7 +59,6 @@ static struct bw_tree_block_expectation expectation(uint8_t level)
 
 static void test_good_blocks(void **state)
 {
-    (void)state;
     uint8_t block[NODESIZE];
     for (uint8_t level = 0; level < BW_MAX_LEVEL; level++) {
         struct bw_tree_block_expectation wanted = expectation(level);
@@ -81,7 +80,6 @@ static void expect_bad(const uint8_t *block, const struct bw_tree_block_expectat
 
 static void test_mismatches(void **state)
 {
-    (void)state;
     uint8_t block[NODESIZE];
     struct bw_tree_block_expectation wanted = expectation(0);
     make_block(block, 0);
@@ -103,7 +101,6 @@ static void test_mismatches(void **state)
 
 static void test_owners(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t wanted, found;
         bool fits;
@@ -138,7 +135,6 @@ static void test_owners(void **state)
 
 static void test_item_counts(void **state)
 {
-    (void)state;
     const uint32_t most[] = {(NODESIZE - 101) / 25, (NODESIZE - 101) / 33};
     static const uint32_t huge[] = {UINT32_MAX, 1u << 31, 65536};
     uint8_t block[NODESIZE];
@@ -165,7 +161,6 @@ static void test_item_counts(void **state)
 
 static void test_pointers(void **state)
 {
-    (void)state;
     uint8_t block[NODESIZE];
     struct bw_tree_block_expectation wanted = expectation(2), lenient = wanted;
     lenient.lenient = true;
@@ -190,7 +185,6 @@ static void test_pointers(void **state)
 
 static void test_leaf_items(void **state)
 {
-    (void)state;
     static const struct {
         uint32_t offset, size;
         bool inside;
@@ -223,7 +217,6 @@ static void test_leaf_items(void **state)
 
 static void test_keys(void **state)
 {
-    (void)state;
     static const struct bw_key ascending[] = {
         {0, 0, 0},          {0, 0, 1}, {0, 1, 0},          {1, 0, 0},
         {1, 0, UINT64_MAX}, {1, 1, 0}, {UINT64_MAX, 0, 0}, {UINT64_MAX, 255, UINT64_MAX}};
@@ -238,7 +231,6 @@ static void test_keys(void **state)
 
 static void test_names(void **state)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t length;
@@ -277,7 +269,6 @@ static void test_names(void **state)
 /* A bad byte is found wherever it stands, in names of every length. */
 static void test_bad_bytes_in_names(void **state)
 {
-    (void)state;
     uint8_t name[BW_NAME_MAX + 1];
     for (size_t length = 1; length <= BW_NAME_MAX; length++) {
         memset(name, 'x', sizeof name);
@@ -296,7 +287,6 @@ static void test_bad_bytes_in_names(void **state)
 /* Snapshots share blocks. */
 static void test_owners_of_shared_blocks(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t tree, owner;
         bool may;
@@ -313,16 +303,4 @@ static void test_owners_of_shared_blocks(void **state)
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         assert_int_equal(bw_node_may_belong(cases[i].tree, cases[i].owner), cases[i].may);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_blocks), cmocka_unit_test(test_mismatches),
-        cmocka_unit_test(test_owners),      cmocka_unit_test(test_owners_of_shared_blocks),
-        cmocka_unit_test(test_item_counts), cmocka_unit_test(test_pointers),
-        cmocka_unit_test(test_leaf_items),  cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_names),       cmocka_unit_test(test_bad_bytes_in_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,6 @@ static size_t put_entry(uint8_t *at, const char *name, uint16_t data_length, uin
 
 static void test_dir_entries(void **state)
 {
-    (void)state;
     uint8_t bytes[256];
     size_t size = put_entry(bytes, "one", 0, BW_FILE_REGULAR);
     size += put_entry(bytes + size, "three", 7, BW_FILE_DIRECTORY | 0x80);
@@ -62,7 +61,6 @@ static void test_dir_entries(void **state)
 
 static void test_inode_refs(void **state)
 {
-    (void)state;
     uint8_t bytes[64], extended[64];
     const struct bw_disk_inode_ref ref = {bw_put64(9), bw_put16(2)};
     const struct bw_disk_inode_extref extref = {bw_put64(777), bw_put64(8), bw_put16(3)};
@@ -100,7 +98,6 @@ static void test_inode_refs(void **state)
 
 static void test_root_items(void **state)
 {
-    (void)state;
     struct bw_disk_root_item disk = {.generation = bw_put64(7),
                                      .bytenr = bw_put64(65536),
                                      .last_snapshot = bw_put64(6),
@@ -136,7 +133,6 @@ static void test_root_items(void **state)
 
 static void test_root_refs(void **state)
 {
-    (void)state;
     uint8_t bytes[64];
     const struct bw_disk_root_ref disk = {bw_put64(257), bw_put64(4), bw_put16(5)};
     memcpy(bytes, &disk, sizeof disk);
@@ -151,15 +147,4 @@ static void test_root_refs(void **state)
         assert_int_equal(ref.index, 4);
         assert_memory_equal(ref.name, "child", 5);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dir_entries),
-        cmocka_unit_test(test_inode_refs),
-        cmocka_unit_test(test_root_items),
-        cmocka_unit_test(test_root_refs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,6 @@
 
 static void test_tree_ids(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t id;
@@ -66,7 +65,6 @@ static void test_tree_ids(void **state)
 
 static void test_key_ranges(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         struct bw_key first, last;
@@ -118,7 +116,6 @@ static void test_key_ranges(void **state)
 /* The name of an object id depends on the type. */
 static void test_key_texts(void **state)
 {
-    (void)state;
     static const struct {
         struct bw_key key;
         const char *text;
@@ -163,7 +160,6 @@ static void test_key_texts(void **state)
 /* Magics are compared completely, and never behind the end of the bytes. */
 static void test_foreign_formats(void **state)
 {
-    (void)state;
     uint8_t bytes[512] = "QFI\xfb";
     assert_string_equal(bw_foreign_by_magic(bytes, 4)->name, "a qcow2 image");
     assert_null(bw_foreign_by_magic(bytes, 3));
@@ -175,15 +171,4 @@ static void test_foreign_formats(void **state)
     assert_null(bw_foreign_by_magic(bytes, 0));
     assert_string_equal(bw_foreign_by_type("gpt")->name, "a disk with a GPT partition table");
     assert_null(bw_foreign_by_type("gp"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree_ids),
-        cmocka_unit_test(test_key_ranges),
-        cmocka_unit_test(test_key_texts),
-        cmocka_unit_test(test_foreign_formats),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

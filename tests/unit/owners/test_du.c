@@ -66,7 +66,6 @@ static void add_item(struct data_image *image, uint64_t sector, uint64_t sectors
 
 static void test_records_of_references_count(void **state)
 {
-    (void)state;
     static const uint8_t once[4] = {1};
     struct data_image *image = begin();
     for (unsigned sector = 0; sector < 4; sector++)
@@ -94,7 +93,6 @@ static void test_records_of_references_count(void **state)
  * in both is shared as a whole. */
 static void test_some_leaves_are_shared(void **state)
 {
-    (void)state;
     struct data_image *image = begin();
     iw_shape(image->image, FS, 3, 0, 0);
     for (unsigned sector = 0; sector < 30; sector++)
@@ -116,7 +114,6 @@ static void test_some_leaves_are_shared(void **state)
 
 static void test_directory_in_itself(void **state)
 {
-    (void)state;
     struct data_image *image = begin();
     const struct iw_entry entry = {.directory = iw_directory(image->image, FS, TOP, "below"),
                                    .name = "top",
@@ -150,7 +147,6 @@ static void remove_extent_tree(struct data_image *image)
 
 static void test_no_extent_tree(void **state)
 {
-    (void)state;
     struct data_image *image = begin();
     data_image_plain(image, 0, 0, SECTOR);
     data_image_open(image, remove_extent_tree);
@@ -163,7 +159,6 @@ static void test_no_extent_tree(void **state)
 
 static void test_ranges_count_once(void **state)
 {
-    (void)state;
     struct bw_range_set ranges = {.ranges.count = 0};
     uint64_t expected = 0;
     for (unsigned i = 0; i < 10000; i++) {
@@ -181,7 +176,6 @@ static void test_ranges_count_once(void **state)
 
 static void test_options(void **state)
 {
-    (void)state;
     struct data_image *image = begin();
     struct bw_du_options options = {.struct_size = sizeof options};
     struct bw_compression_options wrong = {.struct_size = 1};
@@ -202,17 +196,4 @@ static void test_options(void **state)
     assert_int_equal(info.total.disk, SECTOR);
     bw_compression_close(sums);
     data_image_free(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_records_of_references_count),
-        cmocka_unit_test(test_some_leaves_are_shared),
-        cmocka_unit_test(test_directory_in_itself),
-        cmocka_unit_test(test_no_extent_tree),
-        cmocka_unit_test(test_ranges_count_once),
-        cmocka_unit_test(test_options),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,6 @@ static void test_chunk_larger_than_devices(void **state)
     struct iw_image *model = iw_create(&options);
     struct fixture fixture = {.image = iw_create(&options)};
     struct counts counts = {0};
-    (void)state;
     iw_write_memory(model);
     const struct iw_chunk *last = iw_chunk(model, iw_chunk_count(model) - 1);
     struct {
@@ -51,10 +50,4 @@ static void test_chunk_larger_than_devices(void **state)
     assert_true(counts.bytes + counts.bad == huge);
     iw_destroy(model);
     close_fixture(&fixture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chunk_larger_than_devices)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,6 @@ static struct bw_error *refuse(void *context, const struct bw_owner *owner)
 /* After an error, no more owners come: not of leaves either that the scan had selected before. */
 static void test_error_of_visitor_ends(void **state)
 {
-    (void)state;
     struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
     unsigned calls = 0;
     data_image_inode(image, 8 * SECTOR, 0);
@@ -35,10 +34,4 @@ static void test_error_of_visitor_ends(void **state)
     expect_error(bw_owners_find(image->fs, &options), BW_ERROR_STOPPED, "enough");
     assert_int_equal(calls, 1);
     data_image_free(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_error_of_visitor_ends)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,6 @@ static struct bw_shared_extents make_table(struct bw_shared_extent *extents, uin
 
 static void test_versions_together(void **state)
 {
-    (void)state;
     struct bw_shared_extent extents[3];
     const struct bw_shared_extents table = make_table(extents, 2);
     struct bw_queued_block blocks[] = {wanted_block(&low, 5), wanted_block(&high, 25)};
@@ -54,7 +53,6 @@ static void test_versions_together(void **state)
 
 static void test_leaves_by_address(void **state)
 {
-    (void)state;
     struct bw_shared_extent extents[3];
     const struct bw_shared_extents table = make_table(extents, 1);
     struct bw_queued_block block = wanted_block(&high, 5);
@@ -68,13 +66,4 @@ static void test_leaves_by_address(void **state)
     assert_int_equal(count, 4);
     assert_memory_equal(order.numbers, expected, sizeof expected);
     bw_level_order_free(&order);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_versions_together),
-        cmocka_unit_test(test_leaves_by_address),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,6 @@ static void end(struct bench *bench, struct bw_node_runs *runs, const char *told
 /* Two nodes in many versions, one node after the other. */
 static void test_versions(void **state)
 {
-    (void)state;
     struct bench bench = {0};
     struct bw_run_receiver receiver;
     struct bw_node_runs *runs = begin(&bench, &receiver);
@@ -99,7 +98,6 @@ static void test_versions(void **state)
 /* Another node ends all runs. */
 static void test_nodes_in_turn(void **state)
 {
-    (void)state;
     struct bench bench = {0};
     struct bw_run_receiver receiver;
     struct bw_node_runs *runs = begin(&bench, &receiver);
@@ -111,7 +109,6 @@ static void test_nodes_in_turn(void **state)
 /* More versions of a node than are kept, most of snapshots in a row. */
 static void test_many_versions(void **state)
 {
-    (void)state;
     struct bench bench = {0};
     struct bw_run_receiver receiver;
     struct bw_node_runs *runs = begin(&bench, &receiver);
@@ -121,14 +118,4 @@ static void test_many_versions(void **state)
     end(&bench, runs,
         "a 0-1023, b 0-1023, a 1024-1999 2001-2048, b 1024-1999 2001-2048, b 2049-2399, c 2400, "
         "a 2049-2499, b 2401-2499, ");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_nodes_in_turn),
-        cmocka_unit_test(test_many_versions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,6 @@ static void meets(const struct bw_query_ranges *list, uint64_t start, uint64_t l
 
 static void test_query_ranges(void **state)
 {
-    (void)state;
     struct bw_query_ranges list = {0};
     meets(&list, 0, UINT64_MAX, "");
     assert_true(bw_query_ranges_add(&list, 100, 10, 0));
@@ -40,7 +39,6 @@ static void test_query_ranges(void **state)
 
 static void test_blocks(void **state)
 {
-    (void)state;
     struct bw_block_set set = {0};
     bool added;
     for (uint64_t block = 0; block < 100; block++) {
@@ -52,11 +50,4 @@ static void test_blocks(void **state)
         assert_true(bw_block_set_has(&set, block << 14));
     }
     bw_key_map_free(&set.words);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_query_ranges),
-                                       cmocka_unit_test(test_blocks)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,6 @@ static void has_runs(const struct bw_root_sets *sets, uint32_t set,
 
 static void test_unions(void **state)
 {
-    (void)state;
     struct bw_root_sets sets;
     assert_true(bw_root_sets_init(&sets, 6));
     const uint32_t one = bw_root_set_of(&sets, 1), two = bw_root_set_of(&sets, 2);
@@ -46,7 +45,6 @@ static void test_unions(void **state)
 /* Sets that grow by one subvolume each, as for a series of snapshots, take little memory. */
 static void test_many_snapshots(void **state)
 {
-    (void)state;
     struct bw_root_sets sets;
     assert_true(bw_root_sets_init(&sets, ROOTS));
     uint32_t row = 0, odd = 0;
@@ -74,7 +72,6 @@ static void test_many_snapshots(void **state)
 /* Every subvolume is found in the set of itself, at every height. */
 static void test_numbers(void **state)
 {
-    (void)state;
     const uint32_t sizes[] = {0, 1, 64, 65, 128, 129, 100000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct bw_root_sets sets;
@@ -139,7 +136,6 @@ static struct example any_sum(struct bw_root_sets *sets, unsigned *seed,
 
 static void test_against_lists(void **state)
 {
-    (void)state;
     struct bw_root_sets sets;
     static struct example examples[50];
     unsigned seed = 1;
@@ -162,12 +158,4 @@ static void test_against_lists(void **state)
             assert_int_equal(example->set, other->set);
     }
     bw_root_sets_free(&sets);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unions), cmocka_unit_test(test_many_snapshots),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_against_lists)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,6 @@ static struct bw_error *take(void *context, const struct bw_shared_set *set)
 
 static void test_groups_of_snapshots(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image();
     struct bw_buffer text = {0};
     struct bw_fs *fs;
@@ -74,7 +73,6 @@ static bool stop(void *context)
 /* Who stops it at once has nothing read, and hears of no damage. */
 static void test_stop(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image();
     struct report_log log = {0};
     struct bw_fs *fs;
@@ -99,13 +97,4 @@ static void test_stop(void **state)
     bw_fs_close(fs);
     report_log_free(&log);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_groups_of_snapshots),
-        cmocka_unit_test(test_stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

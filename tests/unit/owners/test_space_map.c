@@ -52,7 +52,6 @@ static void check_sums(const struct bw_space_map *map)
 /* Zeros: one area for all devices, fine enough for a picture. */
 static void test_zeros(void **state)
 {
-    (void)state;
     struct fixture fixture = make(3, BW_GROUP_RAID1, 2);
     open_fixture(&fixture);
     struct bw_space_map *map = open_map(&fixture, (struct bw_space_map_options){.cells = 0});
@@ -92,7 +91,6 @@ static void check_profile(uint64_t profile, unsigned devices)
 
 static void test_sums(void **state)
 {
-    (void)state;
     check_profile(0, 1);
     check_profile(BW_GROUP_RAID1, 2);
     check_profile(BW_GROUP_RAID10, 4);
@@ -119,7 +117,6 @@ static void add_extent(struct iw_image *image, uint64_t bytenr, uint64_t length,
 static void test_extents(void **state)
 {
     struct fixture fixture = make(1, 0, 1), model = make(1, 0, 1);
-    (void)state;
     iw_write_memory(model.image);
     size_t chunk = 0;
     while (!(iw_chunk(model.image, chunk)->type & BW_GROUP_DATA))
@@ -172,7 +169,6 @@ static void add_by_address(struct iw_image *image, uint64_t bytenr, uint64_t len
 static void test_owners_by_address(void **state)
 {
     struct fixture fixture = make(1, 0, 1), model = make(1, 0, 1);
-    (void)state;
     iw_write_memory(model.image);
     size_t chunk = 0;
     while (!(iw_chunk(model.image, chunk)->type & BW_GROUP_DATA))
@@ -214,7 +210,6 @@ static void test_refusals(void **state)
         {.struct_size = sizeof *wrong, .cells = BW_SPACE_MOST_CELLS + 1},
         {.struct_size = sizeof *wrong, .order = BW_SPACE_LOGICAL, .by_device = true},
     };
-    (void)state;
     open_fixture(&fixture);
     for (size_t i = 0; i < COUNT(wrong); i++)
         expect_error(bw_space_map_open(fixture.fs, &wrong[i], &map), BW_ERROR_USAGE, NULL);
@@ -226,14 +221,4 @@ static void test_refusals(void **state)
     assert_null(map);
     bw_space_map_close(NULL);
     close_fixture(&fixture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zeros),    cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_extents),  cmocka_unit_test(test_owners_by_address),
-        cmocka_unit_test(test_refusals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,6 @@ static void test_overlapping_moves(void **state)
     struct iw_image *model = iw_create(&options);
     struct fixture fixture = {.image = iw_create(&options)};
     struct bw_used_map *map;
-    (void)state;
     iw_write_memory(model);
     const uint64_t from = iw_chunk(model, 0)->logical;
     iw_item(fixture.image, BW_EXTENT_TREE, (struct bw_key){from, BW_EXTENT_ITEM, 2 * LENGTH},
@@ -57,10 +56,4 @@ static void test_overlapping_moves(void **state)
     bw_used_map_close(map);
     iw_destroy(model);
     close_fixture(&fixture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_overlapping_moves)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

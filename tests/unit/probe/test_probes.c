@@ -29,7 +29,6 @@ static unsigned selected_count(const bool selected[BW_PROBES_MAX])
 
 static void test_selecting(void **state)
 {
-    (void)state;
     bool selected[BW_PROBES_MAX] = {false};
     assert_null(bw_probes_select("block-read-*", selected));
     assert_int_equal(selected_count(selected), 2);
@@ -47,7 +46,6 @@ static void test_selecting(void **state)
 
 static void test_nothing_matched(void **state)
 {
-    (void)state;
     static const char *const patterns[] = {"blocks", "", "cache-hit,", "!nothing",
                                            "block-read-done,x*"};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
@@ -86,7 +84,6 @@ static void count(struct bw_probe_consumer *consumer, const struct bw_probe_even
 
 static void test_guard(void **state)
 {
-    (void)state;
     struct bw_probes *probes;
     struct counter counter = {.consumer = {.visit = count}};
     const struct bw_cache_event event = {{.call = 7}, 4096, 2, 16384, 5};
@@ -117,7 +114,6 @@ static void test_guard(void **state)
 
 static void test_evicted_block_has_no_tree(void **state)
 {
-    (void)state;
     struct bw_probes *probes;
     struct counter counter = {.consumer = {.visit = count}};
     const struct bw_cache_event event = {{.call = 7}, 4096, 2, 16384, 5};
@@ -133,7 +129,6 @@ static void test_evicted_block_has_no_tree(void **state)
 /* A lazy member is computed if one consumer wants it, and is then present for all. */
 static void test_lazy_members(void **state)
 {
-    (void)state;
     struct bw_probes *probes;
     struct counter first = {.consumer = {.visit = count}}, second = first;
     const struct bw_key_event event = {
@@ -157,7 +152,6 @@ static void test_lazy_members(void **state)
 
 static void test_call_numbers(void **state)
 {
-    (void)state;
     struct bw_probes probes;
     bw_probes_init(&probes);
     assert_int_equal(bw_probes_call(&probes), 1);
@@ -233,7 +227,6 @@ static void print_some(struct bw_probe_printer_options *options, struct paper *p
 
 static void test_text(void **state)
 {
-    (void)state;
     /* Zeros: all events, as text. */
     struct bw_probe_printer_options options = {.struct_size =
                                                    sizeof(struct bw_probe_printer_options)};
@@ -258,7 +251,6 @@ static void test_text(void **state)
 
 static void test_json(void **state)
 {
-    (void)state;
     struct bw_probe_printer_options options = {.struct_size =
                                                    sizeof(struct bw_probe_printer_options),
                                                .json = true,
@@ -286,7 +278,6 @@ static void test_json(void **state)
 
 static void test_maximum(void **state)
 {
-    (void)state;
     struct bw_probe_printer_options options = {
         .struct_size = sizeof(struct bw_probe_printer_options), .maximum = 1};
     struct paper paper = {.length = 0};
@@ -306,7 +297,6 @@ static struct bw_error *fail_to_write(void *context, const char *lines, size_t l
 
 static void test_failed_output(void **state)
 {
-    (void)state;
     unsigned writes = 0;
     struct bw_probes *probes;
     struct bw_probe_printer *printer;
@@ -327,16 +317,4 @@ static void test_failed_output(void **state)
     assert_int_equal(writes, 1);
     bw_error_free(error);
     bw_probes_destroy(probes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_selecting),    cmocka_unit_test(test_nothing_matched),
-        cmocka_unit_test(test_guard),        cmocka_unit_test(test_evicted_block_has_no_tree),
-        cmocka_unit_test(test_lazy_members), cmocka_unit_test(test_call_numbers),
-        cmocka_unit_test(test_text),         cmocka_unit_test(test_json),
-        cmocka_unit_test(test_maximum),      cmocka_unit_test(test_failed_output),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

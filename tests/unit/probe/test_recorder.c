@@ -44,7 +44,6 @@ static void say_error(struct recorder_bench *bench, const char *message)
 
 static void test_members(void **state)
 {
-    (void)state;
     struct recorder_bench bench = recorder_bench_create("fop-*,cache-hit", 16);
     record_image(bench.probes, "/tmp/a b.img");
     assert_string_equal(last_line(&bench), "image-open call=- error=- ns=- device=\"/tmp/a b.img\" "
@@ -75,7 +74,6 @@ static void test_members(void **state)
 
 static void test_selection(void **state)
 {
-    (void)state;
     struct bw_recorder *recorder;
     char line[BW_RECORDER_LINE];
     expect_success(bw_recorder_create(NULL, 4, &recorder)); /* in memory */
@@ -92,7 +90,6 @@ static void test_selection(void **state)
 
 static void test_times(void **state)
 {
-    (void)state;
     struct recorder_bench bench = recorder_bench_create(NULL, 4);
     static const struct {
         int64_t since;
@@ -116,7 +113,6 @@ static void test_times(void **state)
 
 static void test_json(void **state)
 {
-    (void)state;
     struct recorder_bench bench = recorder_bench_create("fop-wind", 4);
     char expected[256];
     record_image(bench.probes, "/a\xff");
@@ -133,7 +129,6 @@ static void test_json(void **state)
 /* Paths keep their end, messages their beginning, and no character is cut in two. */
 static void test_cut(void **state)
 {
-    (void)state;
     char text[3100], expected[600];
     struct recorder_bench bench = recorder_bench_create(NULL, 4);
     for (size_t shift = 0; shift < 4; shift++) {
@@ -171,7 +166,6 @@ static void test_cut(void **state)
 /* A record as long as it can be, of each probe. */
 static void test_longest(void **state)
 {
-    (void)state;
     struct recorder_bench bench = recorder_bench_create("*", 32);
     struct bw_probe_consumer *consumer = bw_recorder_consumer(bench.recorder);
     static char text[70000];
@@ -204,7 +198,6 @@ static void test_longest(void **state)
 
 static void test_rounds(void **state)
 {
-    (void)state;
     struct recorder_bench bench = recorder_bench_create(NULL, 7);
     for (uint32_t i = 1; i <= 40; i++) {
         record_image(bench.probes, "x");
@@ -226,7 +219,6 @@ static void test_rounds(void **state)
 /* A writer that was stopped in its slot, or comes back to one that is a round further. */
 static void test_slot_in_use(void **state)
 {
-    (void)state;
     struct recorder_bench bench = recorder_bench_create(NULL, 4);
     for (int i = 0; i < 6; i++)
         record_image(bench.probes, "x");
@@ -267,7 +259,6 @@ static void *fire_many(void *context)
 
 static void test_threads(void **state)
 {
-    (void)state;
     struct recorder_bench bench = recorder_bench_create("path-emit", 16);
     pthread_t threads[THREADS];
     for (size_t i = 0; i < THREADS; i++)
@@ -295,16 +286,4 @@ static void test_threads(void **state)
     }
     bw_recording_close(recording);
     recorder_bench_free(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members), cmocka_unit_test(test_selection),
-        cmocka_unit_test(test_times),   cmocka_unit_test(test_json),
-        cmocka_unit_test(test_cut),     cmocka_unit_test(test_longest),
-        cmocka_unit_test(test_rounds),  cmocka_unit_test(test_slot_in_use),
-        cmocka_unit_test(test_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

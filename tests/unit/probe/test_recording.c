@@ -41,7 +41,6 @@ static struct bw_recording_facts facts_of(const char *path)
 
 static void test_file(void **state)
 {
-    (void)state;
     char path[32];
     struct bw_recorder *first, *second;
     expect_success(bw_recorder_create_file(temporary(path), path, NULL, 16, &first));
@@ -74,7 +73,6 @@ static void test_file(void **state)
 
 static void test_bad_files(void **state)
 {
-    (void)state;
     char path[32];
     struct bw_recorder *recorder;
     int descriptor = temporary(path);
@@ -102,7 +100,6 @@ static void test_bad_files(void **state)
 /* A process that is killed between two events: all earlier events are in the file. */
 static void test_killed(void **state)
 {
-    (void)state;
     char path[32];
     int descriptor = temporary(path), status;
     pid_t child = fork();
@@ -153,7 +150,6 @@ static struct bw_error *read_bytes(const void *bytes, size_t size)
 
 static void test_lengths(void **state)
 {
-    (void)state;
     struct recorder_bench bench = some_box();
     char *bytes = malloc(bench.size + 1);
     memcpy(bytes, bench.header, bench.size);
@@ -171,7 +167,6 @@ static void test_lengths(void **state)
 /* Each byte of the header is covered by the checksum, or describes how the run ended. */
 static void test_header_bytes(void **state)
 {
-    (void)state;
     struct recorder_bench bench = some_box();
     uint8_t *bytes = (uint8_t *)bench.header;
     for (size_t i = 0; i < sizeof *bench.header; i++) {
@@ -193,7 +188,6 @@ static void test_header_bytes(void **state)
 
 static void test_names(void **state)
 {
-    (void)state;
     static const char *const names[] = {"\x1b[31m", "\xff", "\xc2\x9b",
                                         "there-is-no-end-to-these-forty-eight-characters."};
     struct recorder_bench bench = some_box();
@@ -239,7 +233,6 @@ static uint32_t dice(uint32_t *seed)
 /* Few bytes of good slots changed at random. */
 static void test_random_changes(void **state)
 {
-    (void)state;
     struct recorder_bench bench = some_box();
     const size_t size = bench.size - BW_BOX_SLOTS;
     uint8_t *good = malloc(size), *bytes = (uint8_t *)bench.slots;
@@ -262,7 +255,6 @@ static void test_random_changes(void **state)
 /* Lines that would do harm are not shown. */
 static void test_bad_lines(void **state)
 {
-    (void)state;
     static const char *const lines[] = {"\x1b[31m", "a\nb", "\x7f", "\xff", "\xc2\x9b", "\xc2"};
     struct recorder_bench bench = some_box();
     assert_int_equal(show_all(&bench), 8);
@@ -277,15 +269,4 @@ static void test_bad_lines(void **state)
     bench.slots[0].text_length = bw_put16(BW_RECORDER_LINE);
     assert_int_equal(show_all(&bench), 7);
     recorder_bench_free(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),         cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_killed),       cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_header_bytes), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_bad_lines),    cmocka_unit_test(test_random_changes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

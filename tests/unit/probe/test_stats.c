@@ -20,7 +20,6 @@ static void expect_report(const struct bw_probe_stats *stats, bool as_json, cons
 
 static void test_selection(void **state)
 {
-    (void)state;
     struct bw_probe_stats *stats = stats_make(false, "cache-*,fop-unwind");
     const struct bw_probe_consumer *consumer = bw_probe_stats_consumer(stats);
     assert_true(consumer->selected[BW_PROBE_cache__hit]);
@@ -44,7 +43,6 @@ static void test_selection(void **state)
 
 static void test_nothing(void **state)
 {
-    (void)state;
     struct bw_probe_stats *stats = stats_make(false, NULL);
     expect_report(stats, false, "no probe has fired\n");
     expect_report(stats, true, "{\"mode\":\"probe\",\"probes\":[]}\n");
@@ -92,7 +90,6 @@ static const char probes_text_wanted[] =
 
 static void test_probes_text(void **state)
 {
-    (void)state;
     struct bw_probe_stats *stats = stats_of_probes();
     expect_report(stats, false, probes_text_wanted);
     bw_probe_stats_destroy(stats);
@@ -109,7 +106,6 @@ static const char probes_json_wanted[] =
 
 static void test_probes_json(void **state)
 {
-    (void)state;
     struct bw_probe_stats *stats = stats_of_probes();
     expect_report(stats, true, probes_json_wanted);
     bw_probe_stats_destroy(stats);
@@ -161,7 +157,6 @@ static const char layers_text_wanted[] =
 
 static void test_layers_text(void **state)
 {
-    (void)state;
     struct bw_probe_stats *stats = stats_of_layers();
     expect_report(stats, false, layers_text_wanted);
     bw_probe_stats_destroy(stats);
@@ -180,7 +175,6 @@ static const char layers_json_wanted[] =
 
 static void test_layers_json(void **state)
 {
-    (void)state;
     struct bw_probe_stats *stats = stats_of_layers();
     expect_report(stats, true, layers_json_wanted);
     bw_probe_stats_destroy(stats);
@@ -189,7 +183,6 @@ static void test_layers_json(void **state)
 /* Shares of own time are all there is, but for rounding. */
 static void test_shares_add_up(void **state)
 {
-    (void)state;
     enum { NAMES = 37 };
     struct bw_probe_stats *stats = stats_make(true, NULL);
     uint64_t time = 1;
@@ -216,7 +209,6 @@ static void test_shares_add_up(void **state)
 /* Times whose sum does not fit still have shares. */
 static void test_large_times(void **state)
 {
-    (void)state;
     struct bw_probe_stats *stats = stats_make(false, NULL);
     stats_fire(stats, BW_PROBE_dev__read__done,
                &(struct bw_ioinfo){.ns = UINT64_MAX, .bytes = UINT64_MAX});
@@ -234,7 +226,6 @@ static void test_large_times(void **state)
 /* Layers are distinguished by name and type. Overflows are reported. */
 static void test_many_layers(void **state)
 {
-    (void)state;
     enum { ROOM = 4096, NAMES = ROOM + 10 };
     struct bw_probe_stats *stats = stats_make(true, NULL);
     for (unsigned i = 0; i < 2 * NAMES; i++) {
@@ -291,7 +282,6 @@ static void call_in_thread(struct bw_xlator *xlator, unsigned thread)
 
 static void test_layers_in_threads(void **state)
 {
-    (void)state;
     shared = stats_make(true, NULL);
     run_threads(call_in_thread, NULL);
     char *text = stats_json(shared);
@@ -320,7 +310,6 @@ static void read_in_thread(struct bw_xlator *xlator, unsigned thread)
 
 static void test_probes_in_threads(void **state)
 {
-    (void)state;
     shared = stats_make(false, "dev-read-done");
     run_threads(read_in_thread, NULL);
     struct bw_stats_table table;
@@ -334,17 +323,4 @@ static void test_probes_in_threads(void **state)
     assert_int_equal(table.rows.items[0].totals.times.most, 100 + ROUNDS - 1);
     bw_stats_table_free(&table);
     bw_probe_stats_destroy(shared);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_selection),         cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_probes_text),       cmocka_unit_test(test_probes_json),
-        cmocka_unit_test(test_layers_text),       cmocka_unit_test(test_layers_json),
-        cmocka_unit_test(test_shares_add_up),     cmocka_unit_test(test_large_times),
-        cmocka_unit_test(test_many_layers),       cmocka_unit_test(test_layers_in_threads),
-        cmocka_unit_test(test_probes_in_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,6 @@ static uint64_t walk_watched(const struct iw_image *image, struct bw_probes *pro
  * was destroyed. */
 static void test_walk(void **state)
 {
-    (void)state;
     struct iw_image *image = sample_image(&(struct iw_options){0});
     struct bw_probe_stats *of_probes = stats_make(false, "fop-unwind,cache-*");
     struct bw_probe_stats *of_layers = stats_make(true, NULL);
@@ -63,12 +62,4 @@ static void test_walk(void **state)
     bw_probe_stats_destroy(of_layers);
     bw_probe_stats_destroy(of_probes);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_walk),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,6 @@ static void expect(const struct bw_key key, const void *data, uint32_t size, con
 
 static void test_names(void **state)
 {
-    (void)state;
     static const uint8_t two[] = "\x02\0\0\0\0\0\0\0\x03\0a b\x07\0\0\0\0\0\0\0\x02\0\n\xff";
     expect(KEY(257, BW_INODE_REF, 256), two, sizeof two - 1,
            "\n\t\tindex 2 namelen 3 name: a b\n\t\tindex 7 namelen 2 name: \\n\\377",
@@ -67,7 +66,6 @@ static void test_names(void **state)
 
 static void test_counts(void **state)
 {
-    (void)state;
     struct {
         struct bw_disk_chunk chunk;
         struct bw_disk_stripe stripe;
@@ -90,7 +88,6 @@ static void test_counts(void **state)
 
 static void test_choices(void **state)
 {
-    (void)state;
     const struct bw_disk_file_extent extent = {.generation = bw_put64(9),
                                                .ram_bytes = bw_put64(5),
                                                .compression = 3,
@@ -112,7 +109,6 @@ static void test_choices(void **state)
 
 static void test_sizes(void **state)
 {
-    (void)state;
     static const uint8_t bytes[3] = {1, 2, 0xfe};
     expect(KEY(1, 77, 0), bytes, 3, "\n\t\traw 0: 0102fe", "{\"raw\":\"0102fe\"}", false);
     expect(KEY(1, BW_INODE_ITEM, 0), bytes, 3, "\n\t\tcut off, 3 bytes left",
@@ -125,7 +121,6 @@ static void test_sizes(void **state)
 /* All members that templates name exist. */
 static void test_templates(void **state)
 {
-    (void)state;
     for (unsigned i = 0; i < BW_ITEM_TYPES; i++) {
         const struct bw_structure *structure = bw_structure_numbered(i);
         struct bw_rows *rows = NULL;
@@ -139,7 +134,6 @@ static void test_templates(void **state)
  * holds a control byte. */
 static void test_any_bytes(void **state)
 {
-    (void)state;
     enum { MOST = 600 };
     uint32_t seed = 1;
     for (unsigned round = 0; round < 256 * 24; round++) {
@@ -174,7 +168,6 @@ static void test_any_bytes(void **state)
 /* Rows of records on disk need bytes. */
 static void test_wrong_records(void **state)
 {
-    (void)state;
     static const uint8_t bytes[BW_SUPERBLOCK_BYTES];
     const struct bw_rows_options options = {.struct_size = sizeof options};
     const char *const records[] = {"superblockinfo", "fileinfo"};
@@ -188,15 +181,4 @@ static void test_wrong_records(void **state)
         bw_error_free(error);
         bw_rows_destroy(rows);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),         cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_choices),       cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_templates),     cmocka_unit_test(test_any_bytes),
-        cmocka_unit_test(test_wrong_records),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

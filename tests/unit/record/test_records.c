@@ -59,7 +59,6 @@ static size_t type_size(enum bw_member_type type)
 
 static void test_header(void **state)
 {
-    (void)state;
     size_t i = 0;
     for (const struct bw_record *const *record = bw_records(); *record; record++)
         for (unsigned n = 0; !bw_record_is_on_disk(*record) && n < (*record)->member_count;
@@ -96,7 +95,6 @@ static size_t aligned(size_t offset, size_t alignment)
  * numbers on 32-bit Arm. */
 static void test_layout(void **state)
 {
-    (void)state;
     for (const struct bw_record *const *record = bw_records(); *record; record++) {
         size_t end = 0, largest = 1;
         if (bw_record_is_on_disk(*record))
@@ -122,7 +120,6 @@ static void expect_phrase(const char *documentation)
 
 static void test_records(void **state)
 {
-    (void)state;
     for (const struct bw_record *const *record = bw_records(); *record; record++) {
         assert_true((*record)->version >= 1);
         assert_ptr_equal(bw_record_find((*record)->name), *record);
@@ -161,7 +158,6 @@ static void expect_member(const struct bw_record *record, const char *name,
 
 static void test_probes(void **state)
 {
-    (void)state;
     unsigned count;
     const struct bw_probe *probes = bw_probe_table(&count);
     assert_true(count > 0 && count <= BW_PROBES_MAX);
@@ -188,21 +184,10 @@ static void test_probes(void **state)
 
 static void test_stability(void **state)
 {
-    (void)state;
     const struct bw_attributes a = {BW_STABILITY_STABLE, BW_STABILITY_PRIVATE, BW_CLASS_COMMON};
     const struct bw_attributes b = {BW_STABILITY_EVOLVING, BW_STABILITY_STANDARD, BW_CLASS_ISA};
     const struct bw_attributes least = bw_attributes_least(a, b);
     assert_string_equal(bw_stability_name(least.name), "Evolving");
     assert_string_equal(bw_stability_name(least.data), "Private");
     assert_string_equal(bw_dependency_name(least.depends), "ISA");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_header),    cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_records),   cmocka_unit_test(test_probes),
-        cmocka_unit_test(test_stability),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

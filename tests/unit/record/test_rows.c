@@ -96,7 +96,6 @@ static void check_json(const char *columns, const struct bw_walked_file *file, c
 
 static void test_columns(void **state)
 {
-    (void)state;
     struct bw_walked_file file = file_of("/a b", &sample_inode);
     check_columns("path", &file, "/a b\n");
     check_columns("size,path", &file, "1572864\t/a b\n");
@@ -118,7 +117,6 @@ static void test_columns(void **state)
 
 static void test_separators(void **state)
 {
-    (void)state;
     struct bw_walked_file file = file_of("/x", &sample_inode);
     struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
                                       .members = "uid,path,nlink",
@@ -146,7 +144,6 @@ static void test_separators(void **state)
 
 static void test_absent(void **state)
 {
-    (void)state;
     struct bw_walked_file file = file_of("/x", NULL);
     check_columns("path,size,compression,mtime,type", &file, "/x\t-\t-\t-\tfile\n");
     check_columns("size", &file, "-\n");
@@ -163,7 +160,6 @@ static void test_absent(void **state)
 
 static void test_json(void **state)
 {
-    (void)state;
     struct bw_walked_file file = file_of("/a b", &sample_inode);
     file.compression = "zstd";
     file.compression_length = 4;
@@ -200,7 +196,6 @@ static void test_json_repeated(void **state)
                                             .terminator = '\n'};
     struct bw_walked_file file = file_of("/x", &sample_inode);
     struct bw_repeated repeated = {0};
-    (void)state;
     struct bw_rows *rows = make("fileinfo", &options);
     for (unsigned i = 0; i < 4; i++) {
         file.compression = i % 2 ? "" : NULL;
@@ -220,7 +215,6 @@ static void test_repeated_times(void **state)
                                       .members = "mtime,atime,size,ctime,otime",
                                       .terminator = '\n'};
     const struct timespec times[] = {{1795230678, 123456789}, {0, 1}, {-1, 0}};
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         options.style = i % 2 ? BW_ROWS_JSON_LINES : BW_ROWS_TEXT;
         options.times = i / 2 ? BW_ROWS_ISO : BW_ROWS_NANOSECONDS;
@@ -247,7 +241,6 @@ static void test_repeated_times(void **state)
 /* A path that is not UTF-8 appears once, in base64. */
 static void test_json_bytes(void **state)
 {
-    (void)state;
     struct bw_walked_file good = file_of("/\xc3\xa4", NULL), bad = file_of("/\xff", NULL);
     check_json("path,path_bytes,inode", &good, "{\"path\":\"/\xc3\xa4\",\"inode\":257}\n");
     check_json("path_bytes,inode,path", &good, "{\"inode\":257,\"path\":\"/\xc3\xa4\"}\n");
@@ -278,7 +271,6 @@ static void check_same_json(const char *bytes, size_t length)
 
 static void test_json_strings(void **state)
 {
-    (void)state;
     check_same_json("", 0);
     /* Each byte, alone and at each place of words of plain bytes. */
     for (unsigned byte = 0; byte < 256; byte++) {
@@ -315,7 +307,6 @@ static void test_json_strings(void **state)
 
 static void test_terminal(void **state)
 {
-    (void)state;
     struct bw_walked_file file = file_of("/a b\n\xc2\x9b\xc3\xa4", &sample_inode);
     file.compression = "\x1b";
     file.compression_length = 1;
@@ -330,7 +321,6 @@ static void test_terminal(void **state)
 
 static void test_numbers(void **state)
 {
-    (void)state;
     struct bw_inode inode = {0};
     struct bw_walked_file file = file_of("/x", &inode);
     uint64_t value = 1;
@@ -369,7 +359,6 @@ static void test_numbers(void **state)
 
 static void test_sizes(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t size;
         const char *iec, *si;
@@ -409,7 +398,6 @@ static void test_sizes(void **state)
 
 static void test_times(void **state)
 {
-    (void)state;
     static const struct {
         int64_t time;
         const char *expected;
@@ -441,7 +429,6 @@ static void test_times(void **state)
 /* Members of other records: UUIDs, texts, durations, errors; and what no translator fills. */
 static void test_other_records(void **state)
 {
-    (void)state;
     static const struct bw_superblock superblock = {
         .fsid = {0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0, 1, 2, 3, 4, 5, 6, 0xff},
         .label = "a \"label\"",
@@ -464,7 +451,6 @@ static void test_other_records(void **state)
 
 static void test_needs(void **state)
 {
-    (void)state;
     static const struct {
         const char *columns;
         enum bw_rows_style style;
@@ -496,7 +482,6 @@ static struct bw_error *collect(void *context, const char *bytes, size_t length)
 /* Every record can be written with all its members. */
 static void test_all_records(void **state)
 {
-    (void)state;
     for (const struct bw_record *const *record = bw_records(); *record; record++) {
         for (enum bw_rows_style style = BW_ROWS_TEXT; style <= BW_ROWS_JSON_ARRAY; style++) {
             const struct bw_rows_options options = {
@@ -582,7 +567,6 @@ static void test_nested(void **state)
     static const char *const before[] = {"{\"groups\":[", "[\n{\"groups\":[", "["};
     static const char *const between[] = {"],\"devices\":[", "],\"devices\":[", "]\t["};
     static const char *const after[] = {"]}\n", "]}\n]\n", "]\n"};
-    (void)state;
     for (unsigned count = 1; count <= MANY; count += MANY - 1)
         for (size_t i = 0; i < 3; i++) {
             struct bw_buffer expected = {0};
@@ -606,26 +590,9 @@ static void test_nested(void **state)
 static void test_nested_error(void **state)
 {
     unsigned pieces = 0;
-    (void)state;
     struct bw_error *error = write_usage(BW_ROWS_JSON_LINES, 0, &pieces);
     assert_non_null(error);
     assert_string_equal(error->message, "no groups");
     assert_int_equal(pieces, 0);
     bw_error_free(error);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns),       cmocka_unit_test(test_separators),
-        cmocka_unit_test(test_absent),        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_json_repeated), cmocka_unit_test(test_repeated_times),
-        cmocka_unit_test(test_json_bytes),    cmocka_unit_test(test_json_strings),
-        cmocka_unit_test(test_terminal),      cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_times),
-        cmocka_unit_test(test_other_records), cmocka_unit_test(test_needs),
-        cmocka_unit_test(test_all_records),   cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_nested_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,6 @@ static void send(const struct bw_rows_options *options, unsigned count, const ch
 
 static void test_stream(void **state)
 {
-    (void)state;
     struct bw_rows_options options = {
         .struct_size = sizeof(struct bw_rows_options), .members = "path,inode", .terminator = '\n'};
     send(&options, 0, "");
@@ -76,7 +75,6 @@ static struct bw_error *refuse(void *context, const char *bytes, size_t length)
 
 static void test_stream_errors(void **state)
 {
-    (void)state;
     unsigned calls = 0;
     const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
                                             .style = BW_ROWS_JSON_ARRAY};
@@ -90,7 +88,6 @@ static void test_stream_errors(void **state)
 
 static void test_bad_columns(void **state)
 {
-    (void)state;
     static const struct {
         const char *columns, *message;
     } cases[] = {
@@ -118,14 +115,4 @@ static void test_bad_columns(void **state)
                        &rows),
         BW_ERROR_USAGE, "unknown record nosuchinfo");
     bw_rows_destroy(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_stream_errors),
-        cmocka_unit_test(test_bad_columns),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,6 @@ static const struct bw_chunkinfo chunk = {
 
 static void test_styles(void **state)
 {
-    (void)state;
     struct bw_chunkinfo other = chunk, none;
     other.length = BW_ABSENT;
     other.error = BW_ABSENT_SIGNED;
@@ -57,7 +56,6 @@ static void test_styles(void **state)
 /* A structure of an older version ends earlier; texts and bytes that are NULL are absent. */
 static void test_short_records(void **state)
 {
-    (void)state;
     const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
                                             .members = "logical,length,profile",
                                             .style = BW_ROWS_JSON_LINES};
@@ -75,7 +73,6 @@ static void test_short_records(void **state)
 
 static void test_names(void **state)
 {
-    (void)state;
     const struct bw_bytes path = {"/a\xff", 3};
     const struct bw_fileinfo file = {.path = path, .path_bytes = path, .size = 7};
     struct bw_fileinfo no_size = file, no_path = file;
@@ -91,14 +88,4 @@ static void test_names(void **state)
     options.escape = true;
     check("fileinfo", &options, &file, &no_path, sizeof file,
           "/a\\377\tL2H/\t7\t-\n-\tL2H/\t7\t-\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_styles),
-        cmocka_unit_test(test_short_records),
-        cmocka_unit_test(test_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
 #include "ondisk/items.h"
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 /* Deep enough that nodes of three levels can be lost; a snapshot shares most of it, and has changed
  * since. */
 static struct iw_image *make_image(bool with_snapshot)
@@ -67,14 +69,12 @@ static void lose_each_node(bool with_snapshot)
 
 static void test_nothing_is_missing(void **state)
 {
-    (void)state;
     lose_each_node(false);
 }
 
 /* If a snapshot shares a node, the extent tree gives the blocks below it to the source only. */
 static void test_snapshots(void **state)
 {
-    (void)state;
     lose_each_node(true);
 }
 
@@ -122,7 +122,6 @@ static void check_foreign(const struct iw_image *image)
  * lost node. */
 static void test_leaves_of_a_snapshot(void **state)
 {
-    (void)state;
     struct iw_image *image = make_moved();
     const struct iw_block *changed = iw_block_find(image, FS, 1, 0), *leaf;
     const struct iw_block *shared = iw_block_find(image, FS, 1, 2);
@@ -142,7 +141,6 @@ static void test_leaves_of_a_snapshot(void **state)
  * directories are lost. */
 static void test_most_nodes(void **state)
 {
-    (void)state;
     for (unsigned spared = 0; spared < 5; spared++) {
         struct iw_image *image = make_image(false);
         const struct iw_block *node = NULL;
@@ -163,7 +161,6 @@ static void test_most_nodes(void **state)
 /* Without the extent tree, everything below a lost node is lost. */
 static void test_extent_tree_is_lost_too(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image(false);
     const struct iw_block *root = iw_root_block(image, FS);
     struct bw_fs *fs;
@@ -180,7 +177,6 @@ static void test_extent_tree_is_lost_too(void **state)
 
 static void test_extent_items(void **state)
 {
-    (void)state;
     struct {
         struct bw_disk_extent_item extent;
         struct bw_disk_inline_reference references[2];
@@ -215,14 +211,4 @@ static void test_extent_items(void **state)
     bytes.extent.flags = bw_put64(1);
     item.size = sizeof bytes;
     assert_false(bw_tree_extent_decode(&item, &extent));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_is_missing),      cmocka_unit_test(test_snapshots),
-        cmocka_unit_test(test_leaves_of_a_snapshot),    cmocka_unit_test(test_most_nodes),
-        cmocka_unit_test(test_extent_tree_is_lost_too), cmocka_unit_test(test_extent_items),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

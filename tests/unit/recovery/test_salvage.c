@@ -9,6 +9,8 @@
 #include "export/entry_queue.h"
 #include "recovery/recovery.h"
 
+#define GROUP_SETUP limit_resources
+
 static struct data_image *make(void)
 {
     struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
@@ -39,7 +41,6 @@ static void expect_size(struct data_image *image, uint64_t size)
 
 static void test_sizes(void **state)
 {
-    (void)state;
     struct data_image *image = make();
     expect_size(image, 0);
 
@@ -110,7 +111,6 @@ static unsigned feed_file(struct data_image *image, bool salvage, struct bw_stre
 
 static void test_feed(void **state)
 {
-    (void)state;
     struct data_image *image = make();
     struct bw_stream_file file;
     struct data_result result;
@@ -126,13 +126,4 @@ static void test_feed(void **state)
     assert_memory_equal(result.bytes.data + SECTOR, image->data, 3 * SECTOR);
     data_result_free(&result);
     data_image_free(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_feed),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

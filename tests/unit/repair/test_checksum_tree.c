@@ -118,7 +118,6 @@ static void repair(struct data_image *image, enum bw_checksum_type type)
 /* The new set is incomplete. */
 static void adding(void **state)
 {
-    (void)state;
     struct data_image *image = begin(2, 3);
     add_checksums(image, BW_EXTENT_CSUM_OBJECT, BW_CHECKSUM_CRC32C, 0, SECTORS, 5);
     add_checksums(image, BW_CSUM_CHANGE, BW_CHECKSUM_SHA256, 0, SECTORS / 2, 1);
@@ -128,7 +127,6 @@ static void adding(void **state)
 /* Both are complete. */
 static void added(void **state)
 {
-    (void)state;
     struct data_image *image = begin(2, 2);
     add_checksums(image, BW_EXTENT_CSUM_OBJECT, BW_CHECKSUM_CRC32C, 0, SECTORS, 1);
     add_checksums(image, BW_CSUM_CHANGE, BW_CHECKSUM_SHA256, 0, SECTORS, 7);
@@ -138,7 +136,6 @@ static void added(void **state)
 /* The old set is incomplete. */
 static void deleting(void **state)
 {
-    (void)state;
     struct data_image *image = begin(1, 4);
     add_checksums(image, BW_EXTENT_CSUM_OBJECT, BW_CHECKSUM_CRC32C, 40, SECTORS, 3);
     add_checksums(image, BW_CSUM_CHANGE, BW_CHECKSUM_SHA256, 0, SECTORS, 10);
@@ -148,7 +145,6 @@ static void deleting(void **state)
 /* Some of the new ones have the final object id: nothing is taken out. */
 static void renaming(void **state)
 {
-    (void)state;
     struct data_image *image = begin(3, 0);
     add_checksums(image, BW_EXTENT_CSUM_OBJECT, BW_CHECKSUM_SHA256, 32, SECTORS, 8);
     add_checksums(image, BW_CSUM_CHANGE, BW_CHECKSUM_SHA256, 0, 32, 4);
@@ -158,18 +154,8 @@ static void renaming(void **state)
 /* A single leaf, which is the root. */
 static void one_leaf(void **state)
 {
-    (void)state;
     struct data_image *image = begin(0, 0);
     add_checksums(image, BW_EXTENT_CSUM_OBJECT, BW_CHECKSUM_CRC32C, 0, SECTORS, SECTORS);
     add_checksums(image, BW_CSUM_CHANGE, BW_CHECKSUM_SHA256, 0, 5, 5);
     repair(image, BW_CHECKSUM_CRC32C);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adding),   cmocka_unit_test(added),    cmocka_unit_test(deleting),
-        cmocka_unit_test(renaming), cmocka_unit_test(one_leaf),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,13 +93,11 @@ static size_t repair(uint64_t profile, unsigned items_per_leaf, unsigned pointer
 
 static void large_leaves(void **state)
 {
-    (void)state;
     assert_int_equal(repair(0, 0, 0, true), 0);
 }
 
 static void first_items(void **state)
 {
-    (void)state;
     size_t keys = 0;
     for (unsigned items = 3; items < 9; items++)
         for (unsigned pointers = 3; pointers < 5; pointers++)
@@ -111,7 +109,6 @@ static void first_items(void **state)
  * each, a leaf gives its only one, and takes over another one. */
 static void emptied_leaves(void **state)
 {
-    (void)state;
     taken_over = 0;
     for (data_chunks = 3; data_chunks < 9; data_chunks++)
         for (unsigned items = data_chunks == 3 ? 3 : 2; items < 5; items++) /* or none is left */
@@ -123,23 +120,11 @@ static void emptied_leaves(void **state)
 /* A leaf would be empty, and its neighbours have only one item. */
 static void single_items(void **state)
 {
-    (void)state;
     repair(0, 1, 0, false);
 }
 
 /* The chunk lies behind the ends of two images. */
 static void two_devices(void **state)
 {
-    (void)state;
     assert_int_equal(repair(BW_GROUP_RAID1, 0, 0, true), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_leaves),   cmocka_unit_test(first_items),
-        cmocka_unit_test(emptied_leaves), cmocka_unit_test(single_items),
-        cmocka_unit_test(two_devices),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,6 @@ static void misplace(struct scene *scene, unsigned file, size_t field, uint8_t v
 
 static void no_failure(void **state)
 {
-    (void)state;
     struct scene scene = make_scene();
     uint64_t left = 99;
     expect_success(plan(&scene, (struct bw_repair_options){0}));
@@ -109,7 +108,6 @@ static void no_failure(void **state)
 /* A wrong value: the finding stays. */
 static void wrong_value(void **state)
 {
-    (void)state;
     struct scene scene = make_scene();
     uint64_t left;
     expect_success(plan(&scene, (struct bw_repair_options){0}));
@@ -131,7 +129,6 @@ static void wrong_value(void **state)
  * faults. */
 static void wrong_places(void **state)
 {
-    (void)state;
     struct scene scene = make_scene();
     uint64_t left;
     size_t count;
@@ -167,7 +164,6 @@ static void wrong_places(void **state)
 /* If the changes were chosen one by one, the trial names those that fail. */
 static void strict(void **state)
 {
-    (void)state;
     struct scene scene = make_scene();
     uint64_t left;
     char text[32];
@@ -186,7 +182,6 @@ static void strict(void **state)
 /* Changes of a group fail together. */
 static void group(void **state)
 {
-    (void)state;
     struct scene scene = make_scene();
     uint64_t left;
     expect_success(plan(&scene, (struct bw_repair_options){0}));
@@ -203,7 +198,6 @@ static void group(void **state)
 /* All fail: nothing is changed. */
 static void all_fail(void **state)
 {
-    (void)state;
     struct scene scene = make_scene();
     uint64_t left;
     size_t count;
@@ -233,7 +227,6 @@ static size_t compress(struct scene *scene, unsigned file)
 
 static void unreadable(void **state)
 {
-    (void)state;
     struct scene scene = make_scene();
     uint64_t left;
     struct bw_repairinfo row;
@@ -252,7 +245,6 @@ static void unreadable(void **state)
 /* With `verify`, the check reads data, too. */
 static void verify(void **state)
 {
-    (void)state;
     struct scene scene = make_scene();
     uint64_t left;
     expect_success(plan(&scene, (struct bw_repair_options){.verify = true}));
@@ -266,7 +258,6 @@ static void verify(void **state)
 /* Planning again: what has failed is not planned again, and what was made stays. */
 static void again(void **state)
 {
-    (void)state;
     struct scene scene = make_scene();
     uint64_t left;
     size_t count;
@@ -292,7 +283,6 @@ static void again(void **state)
  * before. */
 static void divided(void **state)
 {
-    (void)state;
     enum { BLOCKS = 5 };
     for (unsigned is_new = 0; is_new < 2; is_new++) {
         struct scene scene = {.mode = BW_LOG_IGNORE,
@@ -344,7 +334,6 @@ static void divided(void **state)
 
 static void limits(void **state)
 {
-    (void)state;
     struct scene scene = make_scene();
     scene.mode = BW_LOG_REPLAY;
     expect_error(plan(&scene, (struct bw_repair_options){0}), BW_ERROR_USAGE, "log tree");
@@ -361,15 +350,4 @@ static void limits(void **state)
     bw_fs_close(scene.fs);
     expect_success(plan(&scene, (struct bw_repair_options){.most_bytes = 4 * FILES}));
     end(&scene);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_failure), cmocka_unit_test(wrong_value), cmocka_unit_test(wrong_places),
-        cmocka_unit_test(strict),     cmocka_unit_test(group),       cmocka_unit_test(all_fail),
-        cmocka_unit_test(unreadable), cmocka_unit_test(verify),      cmocka_unit_test(limits),
-        cmocka_unit_test(again),      cmocka_unit_test(divided),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,6 @@ static void test_names_of_one_hash(void **state)
 {
     static const char old[] = "hash-127ca1aa-name", new[] = "hash-30807ce4-name";
     const struct bw_disk_inode_ref ref = {bw_put64(60), bw_put16(sizeof new - 1)};
-    (void)state;
     struct fixture fixture = make_fixture();
     struct iw_image *image = fixture.image;
     struct bw_buffer refs = {0};
@@ -121,7 +120,6 @@ static void test_directory_with_two_names(void **state)
         struct bw_disk_inode_ref ref;
         char name[sizeof name - 1];
     } __attribute__((packed)) added = {{bw_put64(60), bw_put16(sizeof name - 1)}, "second"};
-    (void)state;
     struct fixture fixture = make_fixture();
     struct iw_image *image = fixture.image;
     const uint64_t other = iw_directory(image, FS, TOP, "other");
@@ -169,7 +167,6 @@ static void test_long_name_of_top(void **state)
         struct bw_disk_inode_ref ref;
         char name[1000];
     } __attribute__((packed)) added = {{bw_put64(60), bw_put16(sizeof added.name)}, ""};
-    (void)state;
     struct fixture fixture = make_fixture();
     struct iw_image *image = fixture.image;
     const uint64_t directory = iw_directory(image, FS, TOP, "first");
@@ -189,7 +186,6 @@ static void test_long_name_of_top(void **state)
 static void test_checksums_within_an_item(void **state)
 {
     enum { SECTORS = 8, FIRST = 3, LOGGED = 2 };
-    (void)state;
     struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
     struct data_result result;
     data_image_plain(image, 0, 0, SECTORS * SECTOR);
@@ -223,15 +219,4 @@ static void test_checksums_within_an_item(void **state)
     data_expect_bytes(&result, 0, image->data, SECTORS * SECTOR);
     assert_int_equal(image->log.counts[BW_DAMAGE], 0);
     data_image_finish(image, &result);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names_of_one_hash),
-        cmocka_unit_test(test_directory_with_two_names),
-        cmocka_unit_test(test_long_name_of_top),
-        cmocka_unit_test(test_checksums_within_an_item),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

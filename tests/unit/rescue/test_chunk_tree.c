@@ -20,7 +20,6 @@ static void make_old(uint8_t *block, uint32_t nodesize, void *closure)
  * with the old chunk has the lower key, but the newer chunk counts. */
 static void test_newer_chunk(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(
         &(struct iw_options){.nodesize = 4096, .data_chunks = 1, .chunk_gap = 2 * OVERLAP});
     struct report_log log = {0};
@@ -49,10 +48,4 @@ static void test_newer_chunk(void **state)
     bw_fs_close(fs);
     report_log_free(&log);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_newer_chunk)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

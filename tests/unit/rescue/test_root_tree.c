@@ -83,7 +83,6 @@ static void lose_root(uint64_t id, unsigned *before, unsigned *behind, unsigned 
 static void test_lost_root(void **state)
 {
     unsigned before, behind, lost;
-    (void)state;
     lose_root(BW_TOP_SUBVOLUME, &before, &behind, &lost);
     assert_in_range(lost, 1, 2);
     assert_int_equal(behind, 1);
@@ -110,7 +109,6 @@ static void test_last_checksums(void **state)
     struct report_log log = {0};
     struct bw_item_range range;
     struct bw_fs *fs;
-    (void)state;
     iw_item(image, BW_CSUM_TREE, key, "sums of 4 blocks", 16);
     iw_write_memory(image);
     lose(image, iw_root_block(image, BW_EXTENT_TREE));
@@ -155,7 +153,6 @@ static void test_relocated(void **state)
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     struct report_log log = {0};
     struct bw_fs *fs;
-    (void)state;
     fill_sample(image);
     iw_subvolume(image, 333, 0, 0, NULL, 0);
     iw_shape(image, 333, 0, 0, 3);
@@ -172,12 +169,4 @@ static void test_relocated(void **state)
     bw_fs_close(fs);
     report_log_free(&log);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lost_root),
-                                       cmocka_unit_test(test_last_checksums),
-                                       cmocka_unit_test(test_relocated)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

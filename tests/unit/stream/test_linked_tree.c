@@ -53,7 +53,6 @@ static void test_deep(void **state)
     char path[] = "/tmp/linked-XXXXXX";
     struct bw_linked_tree tree = {0};
     struct rlimit limit;
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     if (limit.rlim_max < 2 * LEVELS)
         skip();
@@ -86,7 +85,6 @@ static void test_name_of_copy(void **state)
     char path[] = "/tmp/linked-XXXXXX";
     struct bw_linked_tree tree = {0};
     struct stat before[3], after[3];
-    (void)state;
     assert_non_null(mkdtemp(path));
     const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (unsigned i = 0; i < 3; i++) {
@@ -102,11 +100,4 @@ static void test_name_of_copy(void **state)
     bw_linked_tree_free(&tree);
     close(folder);
     assert_int_equal(rmdir(path), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_deep),
-                                       cmocka_unit_test(test_name_of_copy)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

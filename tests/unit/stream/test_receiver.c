@@ -66,7 +66,6 @@ static void add_fifo(struct bench *bench, const char *path)
 static void test_write_to_special_file(void **state)
 {
     struct bench bench;
-    (void)state;
     begin(&bench);
     add_fifo(&bench, "node");
     const size_t at = bw_command_begin(&bench.stream, BW_COMMAND_WRITE);
@@ -82,7 +81,6 @@ static void test_write_to_special_file(void **state)
 static void test_write_at_greatest_offset(void **state)
 {
     struct bench bench;
-    (void)state;
     begin(&bench);
     size_t at = bw_command_begin(&bench.stream, BW_COMMAND_MKFILE);
     add_path(&bench, "file");
@@ -101,7 +99,6 @@ static void test_write_at_greatest_offset(void **state)
 static void test_clone_from_special_file(void **state)
 {
     struct bench bench;
-    (void)state;
     begin(&bench);
     add_fifo(&bench, "node");
     size_t at = bw_command_begin(&bench.stream, BW_COMMAND_MKFILE);
@@ -126,7 +123,6 @@ static void test_clone_from_special_file(void **state)
 static void test_broken_off(void **state)
 {
     struct bench bench;
-    (void)state;
     begin(&bench);
     size_t at = bw_command_begin(&bench.stream, BW_COMMAND_MKDIR);
     add_path(&bench, "d");
@@ -152,7 +148,6 @@ static void test_broken_off(void **state)
 static void test_long_command(void **state)
 {
     struct bench bench;
-    (void)state;
     begin(&bench);
     const struct bw_command_header header = {.length = bw_put32(UINT32_MAX),
                                              .command = bw_put16(BW_COMMAND_WRITE)};
@@ -165,19 +160,7 @@ static void test_long_command(void **state)
 static void test_command_without_memory(void **state)
 {
     struct bw_buffer stream = {.failed = true};
-    (void)state;
     bw_data_attribute_end(&stream, 0, 1);
     bw_command_end(&stream, 0);
     assert_int_equal(stream.length, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_write_to_special_file),
-                                       cmocka_unit_test(test_write_at_greatest_offset),
-                                       cmocka_unit_test(test_clone_from_special_file),
-                                       cmocka_unit_test(test_broken_off),
-                                       cmocka_unit_test(test_long_command),
-                                       cmocka_unit_test(test_command_without_memory)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,6 @@ static bool has_secret(const struct leaf *leaf)
 
 static void test_outside(void **state)
 {
-    (void)state;
     struct leaf leaf;
     begin(&leaf, 0);
     clean(&leaf, false);
@@ -81,7 +80,6 @@ static void test_outside(void **state)
 /* Contents, with a type that exists and with another one. */
 static void test_contents(void **state)
 {
-    (void)state;
     for (unsigned type = 0; type < 256; type++) {
         struct leaf leaf;
         begin(&leaf, 2);
@@ -100,7 +98,6 @@ static void test_contents(void **state)
 /* In a tree of files, an item whose type damage has changed may contain names. */
 static void test_wrong_types(void **state)
 {
-    (void)state;
     for (unsigned type = 0; type < 256; type++) {
         struct leaf leaf;
         begin(&leaf, 1);
@@ -114,7 +111,6 @@ static void test_wrong_types(void **state)
 
 static void test_overlapping(void **state)
 {
-    (void)state;
     struct leaf leaf;
     begin(&leaf, 4);
     set_item(&leaf, 0, BW_EXTENT_DATA, 3000, 500);
@@ -131,7 +127,6 @@ static void test_overlapping(void **state)
 /* Without names: items with a name that is cut off, and items of unknown types. */
 static void test_names(void **state)
 {
-    (void)state;
     static const uint8_t types[] = {BW_DIR_ITEM,     BW_DIR_INDEX,    BW_XATTR_ITEM,
                                     BW_INODE_REF,    BW_INODE_EXTREF, BW_ROOT_REF,
                                     BW_ROOT_BACKREF, BW_STRING_ITEM,  99};
@@ -147,7 +142,6 @@ static void test_names(void **state)
 /* Several entries in one item: each name is replaced, the values are removed. */
 static void test_several(void **state)
 {
-    (void)state;
     struct leaf leaf;
     static const char *const given[] = {"security.selinux", "user.secretsecre"};
     const uint32_t size = sizeof(struct bw_disk_dir_item) + 16 + 8;
@@ -173,7 +167,6 @@ static void test_several(void **state)
  * there is no inode. */
 static void test_numbers(void **state)
 {
-    (void)state;
     static const uint64_t all = UINT64_MAX;
     static const struct {
         size_t offset, size;
@@ -345,7 +338,6 @@ static void assert_no_texts(const struct leaf *leaf, const struct leaf *before)
 /* A header that promises more items, an item of another size or type, a level. */
 static void test_promises(void **state)
 {
-    (void)state;
     for (seed = 1; seed < 20000 / variant_step();) {
         struct leaf leaf;
         const uint64_t first = seed;
@@ -386,7 +378,6 @@ static void test_promises(void **state)
  * an inode, which are next to each other, 10. Longer texts show that there is no number. */
 static void test_sprayed(void **state)
 {
-    (void)state;
     for (seed = 1; seed < 20000 / variant_step();) {
         struct leaf leaf;
         uint8_t text[64];
@@ -404,7 +395,6 @@ static void test_sprayed(void **state)
 /* A block that text fills, with any header. */
 static void test_filled(void **state)
 {
-    (void)state;
     for (seed = 1; seed < 5000 / variant_step();) {
         struct leaf leaf = {0};
         const uint64_t first = seed;

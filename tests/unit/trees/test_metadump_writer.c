@@ -24,7 +24,6 @@ static void test_endless_space_cache(void **state)
     const struct bw_metadump_options options = {.struct_size = sizeof options};
     struct fixture fixture = make_fixture();
     size_t bytes = 0;
-    (void)state;
     iw_item(fixture.image, BW_ROOT_TREE, (struct bw_key){256, BW_EXTENT_DATA, 0}, &extent,
             sizeof extent);
     open_fixture(&fixture);
@@ -32,10 +31,4 @@ static void test_endless_space_cache(void **state)
     assert_true(bytes > 0);
     assert_int_equal(bw_fs_status(fixture.fs).damages, 0);
     close_fixture(&fixture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_endless_space_cache)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

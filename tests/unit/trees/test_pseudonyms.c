@@ -31,7 +31,6 @@ static void replace(const char *name, size_t length, uint8_t result[256])
 
 static void test_replaced(void **state)
 {
-    (void)state;
     uint8_t result[256], again[256];
     char name[256];
     memset(name, 'n', sizeof name);
@@ -51,7 +50,6 @@ static void test_replaced(void **state)
 
 static void test_kept(void **state)
 {
-    (void)state;
     uint8_t name[300] = "abcd";
     for (size_t length = 0; length <= BW_PSEUDONYM_NONE; length++)
         assert_false(bw_pseudonym(&names, BW_NAME_SEED, name, length));
@@ -62,7 +60,6 @@ static void test_kept(void **state)
 /* The end of a name whose beginning is kept. */
 static void test_end(void **state)
 {
-    (void)state;
     uint8_t name[] = "user.comment";
     const uint32_t seed = bw_crc32c(BW_NAME_SEED, "user.", 5);
     assert_true(bw_pseudonym(&names, seed, name + 5, 7));
@@ -100,7 +97,6 @@ static void check_class(const char *name)
 
 static void test_one_to_one(void **state)
 {
-    (void)state;
     char name[8];
     for (unsigned i = 0; i < 200; i++) {
         snprintf(name, sizeof name, "f%04u", i);

@@ -17,20 +17,17 @@ static void check_all_known(struct iw_image *image)
 
 static void test_empty(void **state)
 {
-    (void)state;
     check_all_known(numbered_image(&(struct iw_options){0}, 0));
 }
 
 static void test_one_leaf(void **state)
 {
-    (void)state;
     check_all_known(numbered_image(&(struct iw_options){0}, 10));
 }
 
 /* With one item a leaf, the inode, its names and its property all lie in different leaves. */
 static void test_shapes(void **state)
 {
-    (void)state;
     for (uint32_t nodesize = 4096; nodesize <= BW_MAX_NODESIZE; nodesize *= 4)
         for (unsigned items = 0; items <= 7; items++)
             check_all_known(
@@ -42,13 +39,11 @@ static void test_shapes(void **state)
 
 static void test_more_than_a_batch(void **state)
 {
-    (void)state;
     check_all_known(numbered_image(&(struct iw_options){.nodesize = 4096}, 11000));
 }
 
 static void test_link_counts(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096, .items_per_leaf = 4});
     uint64_t directory = iw_directory(image, FS, TOP, "directory");
     make_numbered(image, FS, TOP, 600);
@@ -70,7 +65,6 @@ static void test_link_counts(void **state)
 /* Names alone cost what paths cost. */
 static void test_names_only(void **state)
 {
-    (void)state;
     struct iw_image *image = numbered_image(&(struct iw_options){.nodesize = 4096}, 900);
     struct bw_rows *rows = make_rows("path");
     struct bw_fs *plain, *fs;
@@ -129,7 +123,6 @@ static struct iw_image *snapshot_image(void)
 
 static void test_snapshots(void **state)
 {
-    (void)state;
     struct iw_image *image = snapshot_image();
     assert_int_equal(check_row_walks(image, &(struct bw_walk_options){0}, check_changed), 0);
     iw_destroy(image);
@@ -137,7 +130,6 @@ static void test_snapshots(void **state)
 
 static void test_options(void **state)
 {
-    (void)state;
     static const struct bw_walk_options options[] = {
         {.no_snapshots = true},
         {.subvolume = "256"},
@@ -179,7 +171,6 @@ static struct iw_image *property_image(void)
 /* Names with the same hash share an item. */
 static void test_packed_properties(void **state)
 {
-    (void)state;
     const struct bw_key key = {301, BW_XATTR_ITEM, bw_name_hash(PROPERTY, strlen(PROPERTY))};
     for (unsigned ours = 0; ours < 2; ours++) {
         struct iw_image *image = property_image();
@@ -199,7 +190,6 @@ static void test_packed_properties(void **state)
 
 static void test_cut_off_property(void **state)
 {
-    (void)state;
     const struct bw_key key = {301, BW_XATTR_ITEM, bw_name_hash(PROPERTY, strlen(PROPERTY))};
     uint8_t bytes[256];
     size_t size;
@@ -233,7 +223,6 @@ static struct bw_error *stop_at_once(void *context, const char *rows, size_t len
 
 static void test_consumer_stops(void **state)
 {
-    (void)state;
     const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
                                             .members = "path,mode,shared",
                                             .terminator = '\n'};
@@ -258,22 +247,4 @@ static void test_consumer_stops(void **state)
     }
     bw_rows_destroy(rows);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_one_leaf),
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_more_than_a_batch),
-        cmocka_unit_test(test_link_counts),
-        cmocka_unit_test(test_names_only),
-        cmocka_unit_test(test_snapshots),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_packed_properties),
-        cmocka_unit_test(test_cut_off_property),
-        cmocka_unit_test(test_consumer_stops),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

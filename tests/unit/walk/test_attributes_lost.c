@@ -7,7 +7,6 @@
 
 static void test_missing_inodes(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     struct report_log log = {0};
     for (uint64_t number = 300; number < 400; number++)
@@ -30,7 +29,6 @@ static void test_missing_inodes(void **state)
 /* The last entry is dangling; its key is lower or higher than all others. */
 static void test_dangling(void **state)
 {
-    (void)state;
     static const uint64_t numbers[] = {0, 1, 255, 299, 5000, UINT64_MAX - 1, UINT64_MAX};
     for (size_t i = 0; i < COUNT(numbers); i++) {
         char name[32];
@@ -52,7 +50,6 @@ static void test_dangling(void **state)
 /* A size that no file can have: to read as much would never end. */
 static void test_invalid_size(void **state)
 {
-    (void)state;
     struct bw_disk_inode_item bytes = {.size = bw_put64(UINT64_C(1) << 63),
                                        .mode = bw_put32(0100644)};
     for (unsigned i = 0; i < 2; i++) {
@@ -75,7 +72,6 @@ static void test_invalid_size(void **state)
 
 static void test_cut_off_inode(void **state)
 {
-    (void)state;
     for (size_t length = 0; length < sizeof(struct bw_disk_inode_item); length += 53) {
         const struct bw_disk_inode_item bytes = {0};
         struct report_log log = {0};
@@ -99,7 +95,6 @@ static void test_cut_off_inode(void **state)
  */
 static void test_lost_inode_leaf(void **state)
 {
-    (void)state;
     struct iw_image *image = numbered_image(&(struct iw_options){.nodesize = 4096}, 900);
     const struct iw_block *block =
         iw_block_of_key(image, FS, (struct bw_key){1300, BW_INODE_ITEM, 0});
@@ -178,7 +173,6 @@ static void check_every_block(const struct iw_options *options, unsigned files)
 
 static void test_every_block_lost(void **state)
 {
-    (void)state;
     check_every_block(&(struct iw_options){.nodesize = 4096}, 300);
     check_every_block(
         &(struct iw_options){.nodesize = 4096, .items_per_leaf = 10, .pointers_per_node = 8}, 80);
@@ -191,7 +185,6 @@ static void test_every_block_lost(void **state)
 /* Leaves below a lost node are found all the same, but not those that are lost themselves. */
 static void test_node_and_leaf_lost(void **state)
 {
-    (void)state;
     struct iw_image *image =
         numbered_image(&(struct iw_options){.nodesize = 4096, .pointers_per_node = 20}, 900);
     const struct iw_block *node, *leaf;
@@ -223,7 +216,6 @@ static void add_circle(struct iw_image *image)
  * directories, whose entries are lost. */
 static void test_younger_directories(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.items_per_leaf = 2});
     const char *const names[] = {"a", "b", "c", "d"};
     for (size_t i = 0; i < COUNT(names); i++)
@@ -243,15 +235,4 @@ static void test_younger_directories(void **state)
     expect_paths(image, &result);
     walk_result_free(&result);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_missing_inodes),     cmocka_unit_test(test_dangling),
-        cmocka_unit_test(test_cut_off_inode),      cmocka_unit_test(test_invalid_size),
-        cmocka_unit_test(test_lost_inode_leaf),    cmocka_unit_test(test_every_block_lost),
-        cmocka_unit_test(test_node_and_leaf_lost), cmocka_unit_test(test_younger_directories),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

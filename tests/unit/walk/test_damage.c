@@ -6,6 +6,8 @@
  */
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 enum { FILES = 8 };
 
 static void make_file(struct iw_image *image, uint64_t directory, const char *prefix,
@@ -98,7 +100,6 @@ static void check_every_block(const struct iw_options *options)
 
 static void test_every_block_lost(void **state)
 {
-    (void)state;
     static const struct iw_options shapes[] = {
         {.nodesize = 4096},
         {.nodesize = 4096, .items_per_leaf = 10, .pointers_per_node = 8},
@@ -114,7 +115,6 @@ static void test_every_block_lost(void **state)
 /* Two lost blocks: nothing wrong is listed, and everything known without either block is. */
 static void test_pairs_of_leaves_lost(void **state)
 {
-    (void)state;
     struct iw_image *image =
         make_image(&(struct iw_options){.nodesize = 4096, .items_per_leaf = 12});
     struct iw_paths all = iw_expected_paths(image);
@@ -148,7 +148,6 @@ static void test_pairs_of_leaves_lost(void **state)
 /* Damage does not make the order depend on the threads. */
 static void test_threads_agree_on_damage(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image(
         &(struct iw_options){.nodesize = 4096, .items_per_leaf = 5, .pointers_per_node = 4});
     for (size_t nth = 0; nth < 20; nth += 3) {
@@ -168,7 +167,6 @@ static void test_threads_agree_on_damage(void **state)
 /* The entry of a subvolume is lost; the root tree brings it back. */
 static void test_lost_subvolume_entry(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096, .items_per_leaf = 1});
     uint64_t directory = iw_directory(image, FS, TOP, "directory");
     iw_subvolume(image, 256, FS, directory, "nest", 0);
@@ -190,7 +188,6 @@ static void test_lost_subvolume_entry(void **state)
 /* A block that two snapshots share is lost to both, and reported once. */
 static void test_shared_block_is_reported_once(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096, .items_per_leaf = 4});
     for (unsigned i = 0; i < 30; i++)
         make_file(image, TOP, "file", i);
@@ -215,7 +212,6 @@ static void test_shared_block_is_reported_once(void **state)
  * as well. */
 static void test_lost_blocks_of_the_root_tree(void **state)
 {
-    (void)state;
     for (size_t nth = 0;; nth++) {
         struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
         iw_shape(image, BW_ROOT_TREE, 2, 3, 0);
@@ -243,7 +239,6 @@ static void test_lost_blocks_of_the_root_tree(void **state)
 /* An unreadable entry in a readable leaf: the name is found through the inode. */
 static void test_single_entries(void **state)
 {
-    (void)state;
     struct fixture fixture = make_fixture();
     struct iw_image *image = fixture.image;
     enum { FIRST = 2 }; /* index of the first entry of a directory */
@@ -319,22 +314,6 @@ static void check_late_directory(unsigned padding)
 
 static void test_late_directory(void **state)
 {
-    (void)state;
     for (unsigned padding = 0; padding < 8; padding++)
         check_late_directory(padding);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_block_lost),
-        cmocka_unit_test(test_pairs_of_leaves_lost),
-        cmocka_unit_test(test_threads_agree_on_damage),
-        cmocka_unit_test(test_lost_subvolume_entry),
-        cmocka_unit_test(test_shared_block_is_reported_once),
-        cmocka_unit_test(test_lost_blocks_of_the_root_tree),
-        cmocka_unit_test(test_single_entries),
-        cmocka_unit_test(test_late_directory),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -113,7 +113,6 @@ static const char everything[] = "d 5:256 /\n"
 
 static void test_types(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image(0);
     expect_listing(image, &(struct bw_walk_options){.types = BW_WALK_ALL}, everything);
     expect_listing(
@@ -131,7 +130,6 @@ static void test_types(void **state)
 /* The contents of a directory follow it, whatever the shape of the tree. */
 static void test_order(void **state)
 {
-    (void)state;
     for (unsigned items = 1; items < 6; items++) {
         struct iw_image *image = make_image(items);
         struct listing listing =
@@ -155,7 +153,6 @@ static void test_order(void **state)
 /* Leaves that snapshots share are read once, and tell all of them of all types. */
 static void test_shared_leaves(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     iw_subvolume(image, 256, FS, TOP, "source", 0);
     for (unsigned i = 0; i < 1000; i++) {
@@ -181,7 +178,6 @@ static void test_shared_leaves(void **state)
  * its entry: the parts list everything once. */
 static void test_parts_without_reference(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     const uint64_t directory = iw_directory(image, FS, TOP, "directory");
     iw_subvolume(image, 256, FS, directory, "sub", 0);
@@ -205,7 +201,6 @@ static void test_parts_without_reference(void **state)
 
 static void test_start(void **state)
 {
-    (void)state;
     static const struct {
         const char *subvolume, *start, *text;
     } cases[] = {
@@ -247,7 +242,6 @@ static void test_start(void **state)
  * default. */
 static void test_nested(void **state)
 {
-    (void)state;
     static const struct {
         const char *subvolume, *start;
         enum bw_nested nested;
@@ -274,7 +268,6 @@ static void test_nested(void **state)
 
 static void test_no_such_start(void **state)
 {
-    (void)state;
     static const char *const starts[] = {"/nothing", "/a/b/file/", "/a/b/file/x",
                                          "/snapshot/inner/x"};
     struct iw_image *image = make_image(0);
@@ -292,7 +285,6 @@ static void test_no_such_start(void **state)
 
 static void test_maxdepth(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image(0);
     struct bw_walk_options options = {.types = BW_WALK_DIRECTORIES, .has_maxdepth = true};
     expect_listing(image, &options, "d 5:256 /\n");
@@ -329,7 +321,6 @@ static void expect_selected(const struct iw_image *image, const char *condition,
 
 static void test_selection(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image(0);
     expect_selected(
         image, "name", "in*",
@@ -351,7 +342,6 @@ static void test_selection(void **state)
 
 static void test_stop(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image(0);
     struct listing listing = {.stop_at = 3};
     struct bw_fs *fs;
@@ -367,7 +357,6 @@ static void test_stop(void **state)
 /* Equal entries stay in the order of the walk. */
 static void test_sorted(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     static const char *const names[] = {"b", "a", "a-", "a b"};
     static const char content[] = "0123456789";
@@ -415,7 +404,6 @@ static void expect_part(const char *part, const char *whole)
 
 static void test_each_leaf_lost(void **state)
 {
-    (void)state;
     for (size_t leaf = 0;; leaf++) {
         struct iw_image *image = make_image(3);
         const struct iw_block *block = iw_block_find(image, FS, 0, leaf);
@@ -438,7 +426,6 @@ static void test_each_leaf_lost(void **state)
 
 static void test_two_leaves_lost(void **state)
 {
-    (void)state;
     for (size_t pair = 0; pair < 1000; pair++) {
         struct iw_image *image = make_image(2);
         const struct iw_block *one = iw_block_find(image, FS, 0, pair / 32);
@@ -460,7 +447,6 @@ static void test_two_leaves_lost(void **state)
 
 static void test_lost_and_left_out(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image(1);
     const struct iw_block *block =
         iw_block_of_key(image, FS, (struct bw_key){257, BW_DIR_INDEX, 2});
@@ -486,18 +472,4 @@ static void test_lost_and_left_out(void **state)
     bw_buffer_free(&listing.text);
     bw_selection_destroy(selection);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),           cmocka_unit_test(test_order),
-        cmocka_unit_test(test_shared_leaves),   cmocka_unit_test(test_parts_without_reference),
-        cmocka_unit_test(test_start),           cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_no_such_start),   cmocka_unit_test(test_maxdepth),
-        cmocka_unit_test(test_selection),       cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_sorted),          cmocka_unit_test(test_each_leaf_lost),
-        cmocka_unit_test(test_two_leaves_lost), cmocka_unit_test(test_lost_and_left_out),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

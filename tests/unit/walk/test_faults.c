@@ -6,6 +6,8 @@
  */
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 static const struct profile {
     uint64_t flag;
     unsigned devices;
@@ -137,7 +139,6 @@ static void fail_tree_blocks(const struct subject *subject)
 
 static void test_tree_blocks_of_a_device_fail(void **state)
 {
-    (void)state;
     for_profiles(1, fail_tree_blocks);
 }
 
@@ -161,7 +162,6 @@ static void fail_raw_reads(const struct subject *subject)
 
 static void test_raw_reads_of_a_device_fail(void **state)
 {
-    (void)state;
     for_profiles(1, fail_raw_reads);
 }
 
@@ -192,14 +192,12 @@ static void fail_superblock(const struct subject *subject)
 
 static void test_superblock_of_a_device_fails(void **state)
 {
-    (void)state;
     for_profiles(1, fail_superblock);
 }
 
 /* Devices that are long enough for a second copy of the superblock can do without the first. */
 static void test_first_superblock_copies_fail(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i += variant_step()) {
         struct subject subject = make_subject(&profiles[i], UINT64_C(80) << 20);
         for (size_t action = 0; action < COUNT(actions); action++) {
@@ -252,7 +250,6 @@ static void fail_copy(const struct subject *subject)
 
 static void test_a_copy_fails(void **state)
 {
-    (void)state;
     for_profiles(0, fail_copy);
 }
 
@@ -279,7 +276,6 @@ static void fail_other_copies(const struct subject *subject)
 
 static void test_all_copies_but_one_fail(void **state)
 {
-    (void)state;
     for_profiles(0, fail_other_copies);
 }
 
@@ -305,7 +301,6 @@ static void fail_pairs(const struct subject *subject)
 
 static void test_two_devices_fail(void **state)
 {
-    (void)state;
     for_profiles(2, fail_pairs);
 }
 
@@ -327,7 +322,6 @@ static void miss_one_fail_one(const struct subject *subject)
 
 static void test_a_device_is_missing_and_another_fails(void **state)
 {
-    (void)state;
     for_profiles(2, miss_one_fail_one);
 }
 
@@ -349,22 +343,5 @@ static void fail_now_and_then(const struct subject *subject)
 
 static void test_a_device_fails_now_and_then(void **state)
 {
-    (void)state;
     for_profiles(1, fail_now_and_then);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree_blocks_of_a_device_fail),
-        cmocka_unit_test(test_raw_reads_of_a_device_fail),
-        cmocka_unit_test(test_superblock_of_a_device_fails),
-        cmocka_unit_test(test_first_superblock_copies_fail),
-        cmocka_unit_test(test_a_copy_fails),
-        cmocka_unit_test(test_all_copies_but_one_fail),
-        cmocka_unit_test(test_two_devices_fail),
-        cmocka_unit_test(test_a_device_is_missing_and_another_fails),
-        cmocka_unit_test(test_a_device_fails_now_and_then),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

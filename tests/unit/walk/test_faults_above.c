@@ -10,6 +10,8 @@
 
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 static const char *const layers[] = {"verify", "read-ahead", "node-cache"};
 
 enum { NODESIZE = 4096 };
@@ -98,7 +100,6 @@ static void expect_subset(const struct iw_image *image, const struct walk_result
 
 static void test_failed_reads(void **state)
 {
-    (void)state;
     static const char *const actions[] = {"eio", "short", "stale"};
     for_rules(actions, COUNT(actions), expect_subset);
 }
@@ -114,7 +115,6 @@ static void expect_an_end(const struct iw_image *image, const struct walk_result
 
 static void test_wrong_bytes(void **state)
 {
-    (void)state;
     static const char *const actions[] = {"flip", "zero"};
     for_rules(actions, COUNT(actions), expect_an_end);
 }
@@ -157,7 +157,6 @@ static struct walk_result walk_unverified(const struct iw_image *image, const ch
 
 static void test_healthy_without_verify(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image();
     for (size_t i = 0; i < COUNT(top_layers); i++) {
         struct walk_result result = walk_unverified(image, top_layers[i], 2);
@@ -192,7 +191,6 @@ static void damage(struct iw_image *image, uint64_t seed)
 
 static void test_damage_without_verify(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image();
     for (size_t seed = 0; seed < 1000; seed += sweep_step(5)) {
         damage(image, seed);
@@ -203,15 +201,4 @@ static void test_damage_without_verify(void **state)
     }
     check_walk(image, NULL);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_failed_reads),
-        cmocka_unit_test(test_wrong_bytes),
-        cmocka_unit_test(test_healthy_without_verify),
-        cmocka_unit_test(test_damage_without_verify),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

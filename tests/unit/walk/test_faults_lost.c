@@ -6,6 +6,8 @@
 #include "ondisk/tree_title.h"
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 static const struct profile {
     uint64_t flag;
     unsigned devices;
@@ -167,7 +169,6 @@ static bool lose_block(const struct iw_image *image, const struct iw_block *lost
 
 static void test_blocks_of_subvolumes(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i += variant_step()) {
         struct iw_image *image = make_image(&profiles[i]);
         size_t needed = 0;
@@ -185,7 +186,6 @@ static void test_blocks_of_subvolumes(void **state)
  * message names the block. */
 static void test_leaves_of_the_chunk_tree(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i += variant_step()) {
         struct iw_image *image = make_image(&profiles[i]);
         const struct iw_block *lost;
@@ -211,7 +211,6 @@ static void test_leaves_of_the_chunk_tree(void **state)
  * reads together. */
 static void test_roots_that_all_depends_on(void **state)
 {
-    (void)state;
     static const uint64_t trees[] = {BW_CHUNK_TREE, BW_ROOT_TREE};
     for (size_t i = 0; i < COUNT(profiles) * COUNT(trees) * 2; i++) {
         struct iw_image *image = make_image(&profiles[i % COUNT(profiles)]);
@@ -236,7 +235,6 @@ static void test_roots_that_all_depends_on(void **state)
 /* A walk reads the extent tree only if something is lost. */
 static void test_extent_tree(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles) * COUNT(actions); i++) {
         struct iw_image *image = make_image(&profiles[i % COUNT(profiles)]);
         struct report_log log = {0};
@@ -306,7 +304,6 @@ static void expect_ways(const struct iw_image *image, const struct graph_changes
  */
 static void test_way_through_two_copies(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image(&(struct profile){BW_GROUP_RAID1, 2});
     unsigned long long at = iw_root_block(image, FS)->logical;
     unsigned devices[2];
@@ -331,7 +328,6 @@ static void test_way_through_two_copies(void **state)
 /* A stripe cannot be read, nor can another one that it would be computed from. */
 static void test_way_through_parity(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image(&(struct profile){BW_GROUP_RAID5, 3});
     unsigned long long at = iw_root_block(image, FS)->logical;
     unsigned device, parity_device;
@@ -354,17 +350,4 @@ static void test_way_through_parity(void **state)
              (unsigned long long)parity_offset);
     expect_ways(image, &changes, expected);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks_of_subvolumes),
-        cmocka_unit_test(test_leaves_of_the_chunk_tree),
-        cmocka_unit_test(test_roots_that_all_depends_on),
-        cmocka_unit_test(test_extent_tree),
-        cmocka_unit_test(test_way_through_two_copies),
-        cmocka_unit_test(test_way_through_parity),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

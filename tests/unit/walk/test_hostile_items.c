@@ -6,6 +6,8 @@
  */
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 static struct walk_result walk_image(struct iw_image *image, struct report_log *log,
                                      unsigned threads)
 {
@@ -47,7 +49,6 @@ static void link_directory(struct iw_image *image, uint64_t from, const char *na
 
 static void test_directory_loops(void **state)
 {
-    (void)state;
     for (unsigned items = 0; items <= 3; items++) {
         struct iw_image *image =
             iw_create(&(struct iw_options){.nodesize = 4096, .items_per_leaf = items});
@@ -64,7 +65,6 @@ static void test_directory_loops(void **state)
 
 static void test_two_names_of_a_directory(void **state)
 {
-    (void)state;
     for (unsigned items = 0; items <= 4; items++) {
         struct iw_image *image =
             iw_create(&(struct iw_options){.nodesize = 4096, .items_per_leaf = items});
@@ -89,7 +89,6 @@ static void test_two_names_of_a_directory(void **state)
  */
 static void test_second_name_in_a_later_wave(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     iw_shape(image, FS, 20, 8, 2);
     iw_next_inode(image, FS, 1000);
@@ -119,7 +118,6 @@ static void test_second_name_in_a_later_wave(void **state)
 
 static void test_circle_without_a_way_in(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){0});
     uint64_t outer = iw_directory(image, FS, TOP, "outer"),
              inner = iw_directory(image, FS, outer, "inner");
@@ -131,7 +129,6 @@ static void test_circle_without_a_way_in(void **state)
 
 static void test_entries_of_strange_inodes(void **state)
 {
-    (void)state;
     static const uint64_t inodes[] = {0, 1, 255, 256, UINT64_MAX, UINT64_MAX - 1, (uint64_t)-256};
     for (size_t i = 0; i < COUNT(inodes); i++) {
         struct iw_image *image = iw_create(&(struct iw_options){0});
@@ -149,7 +146,6 @@ static void test_entries_of_strange_inodes(void **state)
 /* The same in a leaf that snapshots share. */
 static void test_entries_of_strange_inodes_in_snapshots(void **state)
 {
-    (void)state;
     static const uint64_t inodes[] = {0, 1, 255, UINT64_MAX};
     for (size_t i = 0; i < 2 * COUNT(inodes); i++) {
         const struct iw_options large = {.nodesize = 65536},
@@ -195,7 +191,6 @@ static void enter_subvolume(struct iw_image *image, uint64_t subvolume, uint64_t
 
 static void test_subvolume_circles(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){0});
     for (uint64_t id = 256; id < 260; id++) {
         iw_subvolume(image, id, 0, 0, NULL, 0);
@@ -247,7 +242,6 @@ static void test_subvolume_circles(void **state)
 
 static void test_bad_root_items(void **state)
 {
-    (void)state;
     for (unsigned what = 0; what < 6; what++) {
         struct iw_image *image = iw_create(&(struct iw_options){0});
         iw_file(image, FS, TOP, "file");
@@ -294,7 +288,6 @@ static void put_chunk(struct iw_image *image, uint64_t logical, uint64_t length,
 
 static void test_bad_chunk_items(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t logical, length, type;
         uint16_t stripes;
@@ -330,7 +323,6 @@ static void test_bad_chunk_items(void **state)
 
 static void test_bad_device_items(void **state)
 {
-    (void)state;
     for (size_t size = 0; size < 98; size += 97) {
         struct iw_image *image = iw_create(&(struct iw_options){0});
         struct bw_disk_device_item item = {.devid = bw_put64(1)};
@@ -343,21 +335,4 @@ static void test_bad_device_items(void **state)
         walk_result_free(&result);
         iw_destroy(image);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_directory_loops),
-        cmocka_unit_test(test_two_names_of_a_directory),
-        cmocka_unit_test(test_second_name_in_a_later_wave),
-        cmocka_unit_test(test_circle_without_a_way_in),
-        cmocka_unit_test(test_entries_of_strange_inodes),
-        cmocka_unit_test(test_entries_of_strange_inodes_in_snapshots),
-        cmocka_unit_test(test_subvolume_circles),
-        cmocka_unit_test(test_bad_root_items),
-        cmocka_unit_test(test_bad_chunk_items),
-        cmocka_unit_test(test_bad_device_items),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -6,6 +6,8 @@
 #include "ondisk/node.h"
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 enum { NODESIZE = 4096 };
 
 /* Helpers on the bytes of blocks. */
@@ -256,7 +258,6 @@ static bool changes_type(iw_block_editor *edit)
 
 static void test_leaves(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image();
     const struct iw_block *leaf;
     for (size_t nth = 0; (leaf = iw_block_find(image, FS, 0, nth)); nth += 2 * variant_step())
@@ -268,7 +269,6 @@ static void test_leaves(void **state)
 
 static void test_nodes(void **state)
 {
-    (void)state;
     struct iw_image *image = make_image();
     const struct iw_block *node;
     assert_true(iw_root_block(image, FS)->level >= 3);
@@ -285,7 +285,6 @@ static void test_nodes(void **state)
 /* The other trees that are read: root tree and chunk tree. */
 static void test_other_trees(void **state)
 {
-    (void)state;
     static const uint64_t trees[] = {BW_ROOT_TREE, BW_CHUNK_TREE};
     for (size_t tree = 0; tree < COUNT(trees); tree++)
         for (unsigned level = 0; level < 3; level++)
@@ -309,7 +308,6 @@ static void test_other_trees(void **state)
  * ways never ends. */
 static void test_many_ways_to_one_block(void **state)
 {
-    (void)state;
     iw_block_editor *const edits[] = {children_are_one, children_are_itself, equal_keys};
     for (size_t i = 0; i < COUNT(edits); i++) {
         struct iw_image *image = iw_create(&(struct iw_options){.nodesize = NODESIZE});
@@ -336,7 +334,6 @@ static void test_many_ways_to_one_block(void **state)
 /* Keys of a node exceed the range of its parent: entries within the range are listed once. */
 static void test_keys_beyond_the_parents(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = NODESIZE});
     for (unsigned n = 0; n < 60; n++) {
         char name[32];
@@ -380,7 +377,6 @@ static void share_first_entry(uint8_t *block, uint32_t nodesize, void *closure)
 
 static void test_entries_that_share_their_bytes(void **state)
 {
-    (void)state;
     enum { FILES = 100 };
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 16384});
     uint64_t directory = iw_directory(image, FS, TOP, "directory");
@@ -452,7 +448,6 @@ static size_t count_names(const struct iw_image *image, struct report_log *log)
  * out of order, nothing is missing in silence, and almost all names are found with the inodes. */
 static void test_keys_out_of_order(void **state)
 {
-    (void)state;
     enum { FILES = 4, KEY_BITS = 8 * sizeof(struct bw_disk_key) };
     size_t missing = 0;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = NODESIZE});
@@ -496,18 +491,4 @@ static void test_keys_out_of_order(void **state)
     assert_in_range(missing, 0, 1 + 2 + 3);
     iw_paths_free(&expected);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys_out_of_order),
-        cmocka_unit_test(test_entries_that_share_their_bytes),
-        cmocka_unit_test(test_leaves),
-        cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_other_trees),
-        cmocka_unit_test(test_many_ways_to_one_block),
-        cmocka_unit_test(test_keys_beyond_the_parents),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

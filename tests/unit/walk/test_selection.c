@@ -37,7 +37,6 @@ static bool takes_path(const char *condition, const char *argument, const char *
 
 static void test_names(void **state)
 {
-    (void)state;
     static const struct {
         const char *condition, *argument, *path;
         bool taken;
@@ -65,7 +64,6 @@ static void test_names(void **state)
 /* The longest name there can be, of letters that grow when they become small. */
 static void test_long_names(void **state)
 {
-    (void)state;
     char path[2 + BW_NAME_MAX] = "/";
     for (size_t i = 0; i + 2 <= BW_NAME_MAX; i += 2)
         memcpy(path + 1 + i, "\xc8\xba", 3);
@@ -77,7 +75,6 @@ static void test_long_names(void **state)
 /* Patterns of one test are alternatives, wherever they stand; different tests must all pass. */
 static void test_any_name(void **state)
 {
-    (void)state;
     struct bw_selection *selection = make("name", "*.a");
     const struct bw_named a = named_of("/x.a"), b = named_of("/x.B"), c = named_of("/y.c");
     expect_success(bw_selection_add(selection, "path", "/x*"));
@@ -101,7 +98,6 @@ static void test_any_name(void **state)
 /* Owners are alternatives, too; numbers are not, so that two of them are a range. */
 static void test_repeated_tests_of_inodes(void **state)
 {
-    (void)state;
     const struct bw_inode mine = {.uid = 1, .size = 5}, large = {.uid = 2, .size = 50},
                           other = {.uid = 3, .size = 5};
     const struct bw_walked_file files[] = {{.inode = &mine}, {.inode = &large}, {.inode = &other}};
@@ -118,7 +114,6 @@ static void test_repeated_tests_of_inodes(void **state)
 
 static void test_exclude(void **state)
 {
-    (void)state;
     struct bw_selection *selection = make("exclude", "*.o");
     expect_success(bw_selection_add(selection, "exclude", "/tmp/*"));
     const struct bw_named by_name = named_of("/a/b.o"), by_path = named_of("/tmp/a/b"),
@@ -157,7 +152,6 @@ static void expect_taken(const char *condition, const char *argument, const stru
 /* Rounded up to whole units before it is compared. */
 static void test_size(void **state)
 {
-    (void)state;
     static const struct {
         const char *argument;
         uint64_t size;
@@ -207,7 +201,6 @@ static void test_size(void **state)
 
 static void test_numbers(void **state)
 {
-    (void)state;
     const struct bw_inode inode = {.uid = UINT32_MAX, .gid = 100, .link_count = 2};
     expect_taken("uid", "4294967295", &inode, true);
     expect_taken("uid", "-4294967295", &inode, false);
@@ -223,7 +216,6 @@ static void test_numbers(void **state)
 
 static void test_perm(void **state)
 {
-    (void)state;
     static const struct {
         const char *argument;
         uint32_t mode;
@@ -254,7 +246,6 @@ static void test_perm(void **state)
 
 static void test_empty(void **state)
 {
-    (void)state;
     const struct bw_inode none = {0}, some = {.size = 1};
     assert_true(takes_file("empty", NULL, &none, BW_FILE_REGULAR));
     assert_true(takes_file("empty", NULL, &none, BW_FILE_DIRECTORY));
@@ -265,7 +256,6 @@ static void test_empty(void **state)
 
 static void test_newer(void **state)
 {
-    (void)state;
     const struct bw_inode inode = {.mtime = TIME_OF(INT64_C(981173106789000000))};
     expect_taken("newer", "2001-02-03 04:05:06", &inode, true);
     expect_taken("newer", "2001-02-03 04:05:07", &inode, false);
@@ -277,7 +267,6 @@ static void test_newer(void **state)
 
 static void test_mtime(void **state)
 {
-    (void)state;
     const int64_t day = INT64_C(86400000000000), now = 100 * day;
     static const struct {
         const char *argument;
@@ -308,7 +297,6 @@ static void test_mtime(void **state)
 /* To the next whole minute, unlike days. */
 static void test_mmin(void **state)
 {
-    (void)state;
     const int64_t minute = INT64_C(60000000000), now = 1000 * minute;
     static const struct {
         const char *argument;
@@ -345,7 +333,6 @@ static void test_mmin(void **state)
 /* Each condition uses the time that it names. */
 static void test_time_members(void **state)
 {
-    (void)state;
     static const struct timespec set = {.tv_sec = 1000};
     const struct {
         const char *newer, *days, *minutes;
@@ -373,7 +360,6 @@ static void test_time_members(void **state)
 
 static void test_generations_and_attributes(void **state)
 {
-    (void)state;
     const struct bw_inode inode = {.transid = 8};
     expect_taken("newer-generation", "7", &inode, true);
     expect_taken("newer-generation", "8", &inode, false);
@@ -401,7 +387,6 @@ static void test_generations_and_attributes(void **state)
 
 static void test_refusals(void **state)
 {
-    (void)state;
     static const struct {
         const char *condition, *argument;
     } cases[] = {
@@ -443,19 +428,4 @@ static void test_refusals(void **state)
     assert_int_equal(selection->tests.count, 0);
     bw_selection_destroy(selection);
     bw_selection_destroy(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),        cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_any_name),     cmocka_unit_test(test_exclude),
-        cmocka_unit_test(test_size),         cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_perm),         cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_newer),        cmocka_unit_test(test_mtime),
-        cmocka_unit_test(test_generations_and_attributes),
-        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_mmin),
-        cmocka_unit_test(test_time_members), cmocka_unit_test(test_repeated_tests_of_inodes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

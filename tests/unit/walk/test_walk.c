@@ -26,7 +26,6 @@ static void check_and_destroy(struct iw_image *image)
 
 static void test_empty(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){0});
     iw_write_memory(image);
     struct walk_result result = walk_with(image, &(struct bw_walk_options){0});
@@ -39,7 +38,6 @@ static void test_empty(void **state)
 
 static void test_sizes_and_checksums(void **state)
 {
-    (void)state;
     for (uint32_t nodesize = 4096; nodesize <= BW_MAX_NODESIZE; nodesize *= 2)
         for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++)
             for (unsigned mixed = 0; mixed < 2; mixed++) {
@@ -56,7 +54,6 @@ static void test_sizes_and_checksums(void **state)
 
 static void test_levels(void **state)
 {
-    (void)state;
     for (unsigned level = 0; level < BW_MAX_LEVEL; level++) {
         struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
         iw_shape(image, FS, level ? 60 : 0, 0, level);
@@ -76,7 +73,6 @@ static void test_levels(void **state)
 
 static void test_small_leaves(void **state)
 {
-    (void)state;
     for (unsigned items = 1; items <= 12; items++)
         for (unsigned pointers = 3; pointers <= 9; pointers += 3) {
             struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
@@ -88,7 +84,6 @@ static void test_small_leaves(void **state)
 
 static void test_deep_directories(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     uint64_t directory = TOP;
     for (unsigned depth = 0; depth < 150; depth++) {
@@ -105,7 +100,6 @@ static void test_deep_directories(void **state)
 /* Each directory lies in one that is younger, so that every wave of the walk finds one more. */
 static void test_moved_directories(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096, .items_per_leaf = 5});
     uint64_t inner = iw_directory(image, FS, TOP, "0");
     for (unsigned i = 1; i < 25; i++) {
@@ -122,7 +116,6 @@ static void test_moved_directories(void **state)
 
 static void test_links(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     uint64_t file = iw_file(image, FS, TOP, "first"), other = iw_directory(image, FS, TOP, "other");
     for (unsigned i = 0; i < 600; i++) {
@@ -135,7 +128,6 @@ static void test_links(void **state)
 
 static void test_odd_names(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     char name[BW_NAME_MAX + 1] = "";
     for (unsigned byte = 1; byte < 256; byte++) {
@@ -151,7 +143,6 @@ static void test_odd_names(void **state)
 
 static void test_other_types(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){0});
     for (uint8_t type = BW_FILE_CHARACTER_DEVICE; type <= BW_FILE_SYMLINK; type++) {
         char name[] = {(char)('a' + type), '\0'};
@@ -198,7 +189,6 @@ static struct iw_image *large_image(void)
 
 static void test_threads(void **state)
 {
-    (void)state;
     static const unsigned threads[] = {1, 2, 5, 0, 64, UINT32_MAX};
     struct iw_image *image = large_image();
     struct walk_result first = walk_with(image, &(struct bw_walk_options){.threads = 1});
@@ -234,7 +224,6 @@ static struct bw_error *count_calls(void *context, const char *paths, size_t len
 
 static void test_consumer_stops(void **state)
 {
-    (void)state;
     struct iw_image *image = large_image();
     for (unsigned threads = 1; threads <= 5; threads += 2)
         for (size_t limit = 1; limit < 40; limit += 4) {
@@ -259,7 +248,6 @@ static void test_consumer_stops(void **state)
 
 static void test_escape(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){0});
     iw_file(image, FS, iw_directory(image, FS, TOP, "a b"), "new\nline");
     iw_subvolume(image, 256, FS, TOP, "sub volume", 0);
@@ -281,7 +269,6 @@ static void test_escape(void **state)
 /* Walking twice gives the same twice. */
 static void test_again(void **state)
 {
-    (void)state;
     struct iw_image *image = sample_image(&(struct iw_options){.nodesize = 4096});
     struct bw_fs *fs;
     expect_success(open_image(image, NULL, &fs));
@@ -315,7 +302,6 @@ static void *walk_in_thread(void *context)
 
 static void test_at_once(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     struct concurrent_walk walks[4] = {0};
     struct bw_fs *fs;
@@ -343,7 +329,6 @@ static void test_at_once(void **state)
 
 static void test_last_index(void **state)
 {
-    (void)state;
     for (unsigned pointers = 4; pointers <= 16; pointers++) {
         struct iw_image *image = iw_create(&(struct iw_options){
             .nodesize = 4096, .items_per_leaf = 1, .pointers_per_node = pointers});
@@ -358,26 +343,4 @@ static void test_last_index(void **state)
                                     .without_item = true});
         check_and_destroy(image);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_sizes_and_checksums),
-        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_small_leaves),
-        cmocka_unit_test(test_deep_directories),
-        cmocka_unit_test(test_moved_directories),
-        cmocka_unit_test(test_links),
-        cmocka_unit_test(test_odd_names),
-        cmocka_unit_test(test_other_types),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_consumer_stops),
-        cmocka_unit_test(test_escape),
-        cmocka_unit_test(test_again),
-        cmocka_unit_test(test_at_once),
-        cmocka_unit_test(test_last_index),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

@@ -8,6 +8,8 @@
 #include "walk/leaves.h"
 #include "walk/walk.h"
 
+#define GROUP_SETUP limit_resources
+
 /* Directories. */
 
 static void check_path(const struct bw_directory_table *table, uint32_t index, const char *wanted)
@@ -49,7 +51,6 @@ static void check_closing(struct bw_directory_table *table, uint32_t parent)
 
 static void test_directory_table(void **state)
 {
-    (void)state;
     struct bw_directory_table table = {0};
     for (unsigned round = 0; round < 2; round++) {
         expect_success(bw_directories_reset(&table, TOP));
@@ -77,7 +78,6 @@ static void test_directory_table(void **state)
 /* More of them than there are in a chunk of memory, with inodes of all lengths. */
 static void test_many_directories(void **state)
 {
-    (void)state;
     enum { COUNT = 30000 };
     struct bw_directory_table table = {0};
     expect_success(bw_directories_reset(&table, TOP));
@@ -106,7 +106,6 @@ static void test_many_directories(void **state)
 
 static void test_found_directories(void **state)
 {
-    (void)state;
     struct bw_packed found = {0};
     const struct bw_walked_directory one = {.inode = UINT64_MAX,
                                             .parent = BW_FOUND_LOCAL - 1,
@@ -146,7 +145,6 @@ static void run_tally(void *context, unsigned worker, size_t task)
 
 static void test_pool(void **state)
 {
-    (void)state;
     for (unsigned threads = 1; threads <= 8; threads++) {
         struct bw_pool *pool = bw_pool_create(threads);
         struct tally tally = {0};
@@ -217,7 +215,6 @@ static void check_order(const struct writing *writing, size_t tasks)
 
 static void test_order_is_kept(void **state)
 {
-    (void)state;
     static const size_t line_lengths[] = {0, 50000, BW_OUTPUT_LIMIT / 2 + 1000};
     for (unsigned threads = 1; threads <= 12; threads += 3)
         for (size_t i = 0; i < COUNT(line_lengths); i++) {
@@ -239,7 +236,6 @@ static void test_order_is_kept(void **state)
 
 static void test_consumer_error(void **state)
 {
-    (void)state;
     for (unsigned threads = 1; threads <= 5; threads += 2) {
         struct writing writing = {.fail_at = 100};
         struct bw_pool *pool = bw_pool_create(threads);
@@ -256,7 +252,6 @@ static void test_consumer_error(void **state)
 
 static void test_first_error_counts(void **state)
 {
-    (void)state;
     struct writing writing = {0};
     bw_output_init(&writing.output, write_down, &writing);
     assert_false(bw_output_stopped(&writing.output));
@@ -272,7 +267,6 @@ static void test_first_error_counts(void **state)
 
 static void test_entry_list(void **state)
 {
-    (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 16384});
     uint64_t directory = iw_directory(image, FS, TOP, "directory");
     iw_file(image, FS, TOP, "one");
@@ -324,7 +318,6 @@ static const struct bw_block_pointer *leaf_at(uint64_t bytenr, uint64_t generati
 
 static void test_entry_cache(void **state)
 {
-    (void)state;
     struct bw_entry_cache *cache = bw_entry_cache_create(100000);
     struct bw_buffer list = {0}, found = {0};
     size_t hits = 0;
@@ -349,16 +342,4 @@ static void test_entry_cache(void **state)
     bw_buffer_free(&found);
     bw_entry_cache_destroy(cache);
     bw_entry_cache_destroy(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_directory_table),    cmocka_unit_test(test_many_directories),
-        cmocka_unit_test(test_found_directories),  cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_order_is_kept),      cmocka_unit_test(test_consumer_error),
-        cmocka_unit_test(test_first_error_counts), cmocka_unit_test(test_entry_list),
-        cmocka_unit_test(test_entry_cache),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

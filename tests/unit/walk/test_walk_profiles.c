@@ -5,6 +5,8 @@
  */
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP limit_resources
+
 static const struct profile {
     uint64_t flag;
     unsigned devices;
@@ -50,7 +52,6 @@ static void check_without(const struct iw_image *image, unsigned missing, struct
 
 static void test_healthy(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++) {
         struct iw_image *image = make_image(&profiles[i]);
         struct report_log log = {0};
@@ -62,7 +63,6 @@ static void test_healthy(void **state)
 
 static void test_missing_devices(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++) {
         struct iw_image *image = make_image(&profiles[i]);
         for (unsigned missing = 1; missing + 1 < 1u << profiles[i].devices; missing++) {
@@ -88,7 +88,6 @@ static void flip_copy(struct iw_image *image, const struct iw_block *block, unsi
 /* All blocks have the same copy bad; then the next. Flipping twice restores. */
 static void test_bad_copies(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++) {
         struct iw_image *image = make_image(&profiles[i]);
         unsigned copies = iw_copies(image, iw_block(image, 0)->logical);
@@ -126,7 +125,6 @@ static void check_bad_block(struct iw_image *image, const struct iw_block *block
 
 static void test_bad_blocks_under_parity(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++) {
         if (!(profiles[i].flag & (BW_GROUP_RAID5 | BW_GROUP_RAID6)))
             continue;
@@ -140,7 +138,6 @@ static void test_bad_blocks_under_parity(void **state)
 /* One copy is of an older transaction, with a right checksum: what a lost write leaves. */
 static void test_stale_copies(void **state)
 {
-    (void)state;
     static const uint64_t flags[] = {BW_GROUP_DUP, BW_GROUP_RAID1, BW_GROUP_RAID10,
                                      BW_GROUP_RAID1C4};
     for (size_t i = 0; i < COUNT(flags); i++) {
@@ -158,7 +155,6 @@ static void test_stale_copies(void **state)
 
 static void test_mixed_profiles(void **state)
 {
-    (void)state;
     static const uint64_t pairs[][2] = {
         {BW_GROUP_RAID1, BW_GROUP_RAID5}, {BW_GROUP_RAID10, 0}, {BW_GROUP_DUP, BW_GROUP_RAID6}};
     for (size_t i = 0; i < COUNT(pairs); i++) {
@@ -173,14 +169,4 @@ static void test_mixed_profiles(void **state)
         check_walk(image, NULL);
         iw_destroy(image);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_healthy),      cmocka_unit_test(test_missing_devices),
-        cmocka_unit_test(test_bad_copies),   cmocka_unit_test(test_bad_blocks_under_parity),
-        cmocka_unit_test(test_stale_copies), cmocka_unit_test(test_mixed_profiles),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

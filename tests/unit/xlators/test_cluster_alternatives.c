@@ -70,7 +70,6 @@ static void expect_images(const unsigned images[SECTORS], unsigned a, unsigned b
 
 static void test_first(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     unsigned images[SECTORS];
     expect_success(read_all(bench, BW_REQUEST_RAW, 0, images));
@@ -81,7 +80,6 @@ static void test_first(void **state)
 
 static void test_named(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     unsigned images[SECTORS];
     expect_success(read_all(bench, BW_REQUEST_TREE_BLOCK, 3, images));
@@ -96,7 +94,6 @@ static void test_named(void **state)
 
 static void test_broken(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     unsigned images[SECTORS];
     bench->fakes[0].broken[0] = bench->fakes[1].broken[0] = true;
@@ -114,7 +111,6 @@ static void test_broken(void **state)
 /* Zeros are not preferred, unless a checksum can be verified above. */
 static void test_zeros(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     unsigned images[SECTORS];
     memset(bench->bytes[0], 0, 512); /* a part of a sector of the file system */
@@ -141,7 +137,6 @@ static void test_zeros(void **state)
 /* Data that nothing verifies do not come from an older image. */
 static void test_older(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench_with("2");
     unsigned images[SECTORS];
     memset(bench->bytes[0], 0, SECTOR);
@@ -162,20 +157,10 @@ static void test_older(void **state)
 
 static void test_sizes(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     assert_int_equal(bw_xlator_size(bench->top), SIZE);
     bench->fakes[0].size = SECTOR;
     assert_int_equal(bw_xlator_size(bench->top), SIZE);
     assert_int_equal(bw_xlator_next_stored(bench->top, SIZE - 1), SIZE - 1);
     free_bench(bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first), cmocka_unit_test(test_named), cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_zeros), cmocka_unit_test(test_older), cmocka_unit_test(test_sizes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

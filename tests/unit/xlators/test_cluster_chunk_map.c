@@ -9,6 +9,8 @@
 
 #include "support/chunk_bench.h"
 
+#define GROUP_SETUP limit_resources
+
 static const struct chunk_shape shapes[] = {
     {0, 1, 0},
     {0, 2, 0},
@@ -47,7 +49,6 @@ static void check_ranges(struct bw_xlator *map, const struct chunk_bench *bench)
 
 static void test_addresses(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i += variant_step()) {
         struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         struct bw_graph *graph = fake_graph(NULL);
@@ -83,7 +84,6 @@ static void test_addresses(void **state)
 
 static void test_reads(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i += variant_step()) {
         struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         struct bw_graph *graph = fake_graph(NULL);
@@ -104,7 +104,6 @@ static void test_reads(void **state)
 /* One batch of more requests than a layer takes at a time, over all devices, some of them bad. */
 static void test_batch(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i += variant_step()) {
         struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         struct bw_graph *graph = fake_graph(NULL);
@@ -138,7 +137,6 @@ static void test_batch(void **state)
 /* Every set of devices that the profile can do without. */
 static void test_missing_devices(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i += variant_step()) {
         struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         for (unsigned missing = 1; missing + 1 < 1u << shapes[i].devices; missing++) {
@@ -156,7 +154,6 @@ static void test_missing_devices(void **state)
  * devices are missing. */
 static void test_stale_devices(void **state)
 {
-    (void)state;
     int zeros = memfd_create("zeros", 0);
     char path[32];
     assert_int_equal(ftruncate(zeros, 1 << 30), 0);
@@ -184,7 +181,6 @@ static void test_stale_devices(void **state)
  * wrong. */
 static void test_too_many_missing(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(shapes); i += variant_step()) {
         struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         unsigned lost = shapes[i].expendable + 1, failed = 0;
@@ -213,7 +209,6 @@ static void test_too_many_missing(void **state)
  * besides. */
 static void test_too_many_unreadable(void **state)
 {
-    (void)state;
     for (unsigned missing = 0; missing < 2; missing++)
         for (size_t i = 0; i < COUNT(shapes); i += variant_step()) {
             if (!(shapes[i].profile & (BW_GROUP_RAID5 | BW_GROUP_RAID6)) || shapes[i].devices < 3)
@@ -245,7 +240,6 @@ static void test_too_many_unreadable(void **state)
 /* The second half of a mirror of stripes: one of each pair may be missing. */
 static void test_raid10_half(void **state)
 {
-    (void)state;
     struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID10, 6, 1});
     struct bw_graph *graph = fake_graph(NULL);
     check_ranges(chunk_bench_add_map(graph, &bench, 0), &bench);
@@ -257,7 +251,6 @@ static void test_raid10_half(void **state)
  * be corrected. */
 static void test_raid6_copies_leave_each_stripe_out(void **state)
 {
-    (void)state;
     struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID6, 5, 2});
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *map = chunk_bench_add_map(graph, &bench, 0);
@@ -285,20 +278,4 @@ static void test_raid6_copies_leave_each_stripe_out(void **state)
     }
     bw_graph_destroy(graph);
     chunk_bench_free(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_reads),
-        cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_missing_devices),
-        cmocka_unit_test(test_stale_devices),
-        cmocka_unit_test(test_too_many_missing),
-        cmocka_unit_test(test_too_many_unreadable),
-        cmocka_unit_test(test_raid10_half),
-        cmocka_unit_test(test_raid6_copies_leave_each_stripe_out),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -5,10 +5,11 @@
 #include "graph/graph.h"
 #include "support/chunk_bench.h"
 
+#define GROUP_SETUP limit_resources
+
 /* Where there is no chunk, the reply contains the length of the gap. */
 static void test_length_of_nowhere(void **state)
 {
-    (void)state;
     struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID0, 2, 0});
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *map = chunk_bench_add_map(graph, &bench, 0);
@@ -32,7 +33,6 @@ static void test_length_of_nowhere(void **state)
 
 static void test_copies_that_are_none(void **state)
 {
-    (void)state;
     struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID1, 2, 1});
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *map = chunk_bench_add_map(graph, &bench, 0);
@@ -52,7 +52,6 @@ static void test_copies_that_are_none(void **state)
 /* Chunks that overlap are refused; the same one may come again, also with another length. */
 static void test_overlapping_chunks(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t logical, length;
         const char *text;
@@ -108,7 +107,6 @@ static struct bw_xlator *add_map(struct bw_graph *graph, struct fake_layer fakes
 
 static void test_hints_go_to_the_devices(void **state)
 {
-    (void)state;
     struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID0, 2, 0});
     struct fake_layer fakes[2] = {0};
     struct bw_graph *graph = fake_graph(NULL);
@@ -127,7 +125,6 @@ static void test_hints_go_to_the_devices(void **state)
 /* A hint for a copy goes to its device, and one for a copy that is not stored to none. */
 static void test_hints_for_copies(void **state)
 {
-    (void)state;
     struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID1, 2, 1});
     struct fake_layer fakes[2] = {0};
     struct bw_graph *graph = fake_graph(NULL);
@@ -214,7 +211,6 @@ static void check_busy(struct bw_xlator *map, struct fake_layer fakes[2])
 /* Data of mirrors come from both devices in turn, 2 MiB from each; metadata from the first one. */
 static void test_mirrors_take_turns(void **state)
 {
-    (void)state;
     enum { PARTS = 4 };
     const uint64_t logical = MIRRORED;
     const struct bw_frame metadata = {.metadata = true};
@@ -235,14 +231,4 @@ static void test_mirrors_take_turns(void **state)
     check_busy(map, fakes);
     bw_graph_destroy(graph);
     chunk_bench_free(&bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_length_of_nowhere),  cmocka_unit_test(test_copies_that_are_none),
-        cmocka_unit_test(test_overlapping_chunks), cmocka_unit_test(test_hints_go_to_the_devices),
-        cmocka_unit_test(test_hints_for_copies),   cmocka_unit_test(test_mirrors_take_turns),
-    };
-    return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -59,7 +59,6 @@ static void check(struct bench *bench, uint64_t address, uint32_t length)
 
 static void test_ranges(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     check(bench, 0, 100);
     bw_error_free(NULL);
@@ -80,7 +79,6 @@ static void test_ranges(void **state)
  * Pieces of data that nothing verifies must not come from older images, so they remain data. */
 static void test_kinds(void **state)
 {
-    (void)state;
     static const struct bw_data_expectation data;
     uint8_t buffer[200];
     struct bench *bench = make_bench();
@@ -107,7 +105,6 @@ static void test_kinds(void **state)
 
 static void test_batch(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     struct bw_request requests[100];
     uint8_t *buffers = malloc(100 * 300);
@@ -134,7 +131,6 @@ static void test_batch(void **state)
 
 static void test_map_and_hints(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     struct bw_map_reply reply;
     add_ranges(bench);
@@ -153,7 +149,6 @@ static void test_map_and_hints(void **state)
 
 static void test_bad_ranges(void **state)
 {
-    (void)state;
     static const uint64_t bad[][3] = {
         {20000, 0, 0},
         {16384, 100, 0},
@@ -173,14 +168,4 @@ static void test_bad_ranges(void **state)
     expect_success(tell_moved(bench->top, 16484, 1, 60000));
     check(bench, 0, 16484);
     free_bench(bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranges),     cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_batch),      cmocka_unit_test(test_map_and_hints),
-        cmocka_unit_test(test_bad_ranges),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,6 @@ static struct bw_graph *make_graph(const struct option_value *options, struct bw
 /* Each request of a batch adds its delay. */
 static void test_fixed(void **state)
 {
-    (void)state;
     uint8_t buffer[16];
     struct bw_xlator *top;
     const struct option_value options[] = {{"delay", "2ms"}, {0}};
@@ -61,7 +60,6 @@ static void test_fixed(void **state)
 /* More than a second, which the clock's two numbers share. */
 static void test_more_than_a_second(void **state)
 {
-    (void)state;
     uint8_t buffer[16];
     struct bw_xlator *top;
     const struct option_value options[] = {{"delay", "1100ms"}, {0}};
@@ -74,7 +72,6 @@ static void test_more_than_a_second(void **state)
 
 static void test_default_delay(void **state)
 {
-    (void)state;
     uint8_t buffer[16];
     struct bw_xlator *top;
     struct bw_graph *graph = make_graph(NULL, &top);
@@ -86,7 +83,6 @@ static void test_default_delay(void **state)
 /* Only requests of the chosen kind wait; all are answered. */
 static void test_kinds(void **state)
 {
-    (void)state;
     static const char *const choices[] = {"super", "tree-block", "data", "raw", "any"};
     for (size_t choice = 0; choice < COUNT(choices); choice++) {
         uint8_t buffers[4][16];
@@ -143,7 +139,6 @@ static uint64_t sum_of(const uint64_t *delays)
 
 static void test_uniform(void **state)
 {
-    (void)state;
     uint64_t delays[ADDRESSES];
     find_delays("uniform", "1", false, delays);
     assert_int_equal(count_between(delays, 0, 2000), ADDRESSES);
@@ -156,7 +151,6 @@ static void test_uniform(void **state)
 /* With a mean of 1000, the shares match the distribution. */
 static void test_exponential(void **state)
 {
-    (void)state;
     uint64_t delays[ADDRESSES];
     find_delays("exponential", "1", false, delays);
     uint64_t mean = sum_of(delays) / ADDRESSES;
@@ -171,7 +165,6 @@ static void test_exponential(void **state)
 /* The longest delays, so rare that one has to be looked for, are cut at ten times the mean. */
 static void test_longest_exponential(void **state)
 {
-    (void)state;
     uint8_t buffer[16];
     struct bw_xlator *top;
     uint64_t address = 0;
@@ -188,7 +181,6 @@ static void test_longest_exponential(void **state)
 /* The seed and the address decide, and nothing else. */
 static void test_determinism(void **state)
 {
-    (void)state;
     static const char *const distributions[] = {"uniform", "exponential"};
     for (size_t i = 0; i < COUNT(distributions); i++) {
         uint64_t first[ADDRESSES], again[ADDRESSES], other[ADDRESSES];
@@ -203,7 +195,6 @@ static void test_determinism(void **state)
 
 static void test_range_of_delays(void **state)
 {
-    (void)state;
     uint8_t buffer[16];
     struct bw_xlator *top;
     const struct option_value none[] = {{"delay", "0"}, {"distribution", "exponential"}, {0}};
@@ -223,7 +214,6 @@ static void test_range_of_delays(void **state)
 /* A batch is passed on unchanged, in either address space. */
 static void test_passes(void **state)
 {
-    (void)state;
     struct block_bench *blocks = block_bench_create(3, BW_CHECKSUM_CRC32C);
     struct bw_graph *graph = fake_graph(NULL);
     const struct option_value options[] = {{"delay", "1ns"}, {0}};
@@ -255,7 +245,6 @@ static void read_in_thread(struct bw_xlator *top, unsigned thread)
 
 static void test_threads(void **state)
 {
-    (void)state;
     struct bw_xlator *top;
     const struct option_value options[] = {{"delay", "100ns"}, {0}};
     struct bw_graph *graph = make_graph(options, &top);
@@ -263,22 +252,4 @@ static void test_threads(void **state)
     assert_int_equal(delayed_requests(top), 200 * THREADS);
     assert_int_equal(delay_so_far(top), 20000 * THREADS);
     bw_graph_destroy(graph);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fixed),
-        cmocka_unit_test(test_more_than_a_second),
-        cmocka_unit_test(test_default_delay),
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_exponential),
-        cmocka_unit_test(test_longest_exponential),
-        cmocka_unit_test(test_determinism),
-        cmocka_unit_test(test_range_of_delays),
-        cmocka_unit_test(test_passes),
-        cmocka_unit_test(test_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,6 @@ static size_t flipped_bit(struct action_bench *bench, uint64_t address, uint32_t
 
 static void test_flip(void **state)
 {
-    (void)state;
     struct action_bench *bench = make_bench("flip", "1", BW_CHECKSUM_CRC32C);
     struct action_bench *other = make_bench("flip", "2", BW_CHECKSUM_CRC32C);
     size_t in_front = 0, same = 0;
@@ -88,7 +87,6 @@ static void test_flip(void **state)
 
 static void test_zero(void **state)
 {
-    (void)state;
     static const uint8_t zeros[100];
     struct action_bench *bench = make_bench("zero", "0", BW_CHECKSUM_CRC32C);
     expect_success(read_kind(bench, BW_REQUEST_TREE_BLOCK, 4096, 100));
@@ -99,7 +97,6 @@ static void test_zero(void **state)
 
 static void test_short(void **state)
 {
-    (void)state;
     struct action_bench *bench = make_bench("short", "0", BW_CHECKSUM_CRC32C);
     expect_error(read_kind(bench, BW_REQUEST_TREE_BLOCK, 4096, 101), BW_ERROR_CORRUPT,
                  "injected short read: 50 of 101 bytes at 4096");
@@ -135,7 +132,6 @@ static void check_stale_block(enum bw_checksum_type type)
 
 static void test_stale_blocks(void **state)
 {
-    (void)state;
     for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++)
         check_stale_block((enum bw_checksum_type)type);
 }
@@ -152,7 +148,6 @@ static void expect_untouched(struct action_bench *bench, enum bw_request_kind ki
 /* Other kinds, parts, damaged blocks, and blocks without an older version. */
 static void test_what_is_never_stale(void **state)
 {
-    (void)state;
     static const uint32_t pieces[] = {1, 31, 32, 33, 100, 101, 102, 512, BENCH_NODESIZE - 1};
     struct action_bench *bench = make_bench("stale", "0", BW_CHECKSUM_CRC32C);
     uint8_t *damaged = block_bench_bytes(bench->blocks, 1, 3),
@@ -174,7 +169,6 @@ static void test_what_is_never_stale(void **state)
 
 static void test_stale_superblock(void **state)
 {
-    (void)state;
     const size_t at = offsetof(struct bw_disk_superblock, generation);
     struct action_bench *bench = make_bench("stale", "0", BW_CHECKSUM_XXHASH64);
     struct bw_disk_superblock *stored = (void *)block_bench_bytes(bench->blocks, 1, 16);
@@ -194,7 +188,6 @@ static void test_stale_superblock(void **state)
 /* Errors from below are not errors of this layer. */
 static void test_errors_from_below(void **state)
 {
-    (void)state;
     static const char *const actions[] = {"flip", "zero", "short", "stale"};
     for (size_t i = 0; i < COUNT(actions); i++) {
         struct action_bench *bench = make_bench(actions[i], "0", BW_CHECKSUM_CRC32C);
@@ -209,7 +202,6 @@ static void test_errors_from_below(void **state)
 /* In a large batch each request that is hit is spoiled, and no other. */
 static void test_batch(void **state)
 {
-    (void)state;
     enum { BATCH = 150 };
     static const uint8_t zeros[64];
     const struct option_value options[] = {{"action", "zero"}, {"nth", "4"}, {0}};
@@ -271,7 +263,6 @@ static void check_under_verify(const char *action, const char *copy, const char 
  * copies have one. */
 static void test_under_verify(void **state)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"eio", "injected I/O error"},
         {"flip", "crc32c checksum mismatch"},
@@ -287,7 +278,6 @@ static void test_under_verify(void **state)
 
 static void test_refused_options(void **state)
 {
-    (void)state;
     struct bw_graph *graph = threads_graph(NULL);
     struct bw_xlator *child = graph->layers.items[0], *made = NULL;
     const struct option_value options[] = {{"start", "8K"}, {"end", "8K"}, {0}};
@@ -301,21 +291,4 @@ static void test_refused_options(void **state)
                  "'explode' is not one of: eio, flip, zero, short, stale");
     assert_int_equal(graph->layers.count, 1);
     bw_graph_destroy(graph);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_zero),
-        cmocka_unit_test(test_short),
-        cmocka_unit_test(test_stale_blocks),
-        cmocka_unit_test(test_what_is_never_stale),
-        cmocka_unit_test(test_stale_superblock),
-        cmocka_unit_test(test_errors_from_below),
-        cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_under_verify),
-        cmocka_unit_test(test_refused_options),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,6 @@ static uint64_t faults(const struct rule_bench *bench)
 
 static void test_kinds(void **state)
 {
-    (void)state;
     static const char *const choices[] = {"super", "tree-block", "data", "raw", "any"};
     for (size_t choice = 0; choice < COUNT(choices); choice++) {
         const struct option_value options[] = {{"kind", choices[choice]}, {0}};
@@ -97,7 +96,6 @@ static void test_kinds(void **state)
 /* A request is hit if any of its bytes is in the range. */
 static void test_range(void **state)
 {
-    (void)state;
     const struct option_value options[] = {{"start", "8K"}, {"end", "12K"}, {0}};
     struct rule_bench *bench = make_bench(options);
     assert_false(raw_is_hit(bench, 0, 4096));
@@ -115,7 +113,6 @@ static void test_range(void **state)
 
 static void test_open_ranges(void **state)
 {
-    (void)state;
     const struct option_value from[] = {{"start", "8K"}, {0}}, to[] = {{"end", "8K"}, {0}};
     struct rule_bench *bench = make_bench(from);
     assert_false(raw_is_hit(bench, 8191, 1));
@@ -135,7 +132,6 @@ static void test_open_ranges(void **state)
 /* Who takes any copy asks for the first. */
 static void test_copies(void **state)
 {
-    (void)state;
     static const char *const choices[] = {"0", "1", "2", "3"};
     for (uint8_t choice = 0; choice < COUNT(choices); choice++) {
         const struct option_value options[] = {{"mirror", choices[choice]}, {0}};
@@ -165,7 +161,6 @@ static unsigned hits_of_ten(const char *nth, const char *once)
 
 static void test_nth_and_once(void **state)
 {
-    (void)state;
     assert_int_equal(hits_of_ten("0", "off"), 0x3ff);
     assert_int_equal(hits_of_ten("1", "off"), 0x3ff);
     assert_int_equal(hits_of_ten("3", "off"), 0x124);
@@ -204,7 +199,6 @@ static void read_batch(struct rule_bench *bench, bool *hits)
 /* Unaffected requests are passed on together, each with its own result. */
 static void test_batch(void **state)
 {
-    (void)state;
     bool hits[BATCH];
     const struct option_value options[] = {{"nth", "5"}, {0}};
     struct rule_bench *bench = make_bench(options);
@@ -218,7 +212,6 @@ static void test_batch(void **state)
 
 static void test_batch_that_is_not_hit(void **state)
 {
-    (void)state;
     bool hits[BATCH];
     const struct option_value options[] = {{"kind", "raw"}, {0}}, all[] = {{0}};
     struct rule_bench *bench = make_bench(options);
@@ -236,7 +229,6 @@ static void test_batch_that_is_not_hit(void **state)
 /* An error from below comes up beside those made here. */
 static void test_errors_from_below(void **state)
 {
-    (void)state;
     const struct option_value options[] = {{"end", "4K"}, {0}};
     struct rule_bench *bench = make_bench(options);
     struct bw_request requests[2] = {{.kind = BW_REQUEST_RAW, .length = 8, .buffer = bench->buffer},
@@ -277,7 +269,6 @@ static struct hit_set hits_of_rate(const char *rate, const char *seed, enum bw_r
 
 static void test_rates(void **state)
 {
-    (void)state;
     assert_int_equal(hits_of_rate("0", "1", BW_REQUEST_RAW, 0, false).count, 0);
     assert_int_equal(hits_of_rate("100%", "1", BW_REQUEST_RAW, 0, false).count, BENCH_BLOCKS);
     struct hit_set tenth = hits_of_rate("10%", "1", BW_REQUEST_RAW, 0, false);
@@ -292,7 +283,6 @@ static void test_rates(void **state)
 /* The same seed hits the same places, in any order; seed, kind and copy each make a difference. */
 static void test_seeds(void **state)
 {
-    (void)state;
     struct hit_set first = hits_of_rate("20%", "7", BW_REQUEST_DATA, 1, false);
     struct hit_set again = hits_of_rate("20%", "7", BW_REQUEST_DATA, 1, true);
     assert_memory_equal(first.hit, again.hit, sizeof first.hit);
@@ -309,7 +299,6 @@ static void test_seeds(void **state)
 /* A batch is hit in the places its requests would be hit in one by one. */
 static void test_rate_in_batches(void **state)
 {
-    (void)state;
     bool hits[BATCH];
     struct hit_set single = hits_of_rate("20%", "7", BW_REQUEST_DATA, 0, false);
     const struct option_value options[] = {{"rate", "20%"}, {"seed", "7"}, {0}};
@@ -322,7 +311,6 @@ static void test_rate_in_batches(void **state)
 /* nth counts what the rate has left over. */
 static void test_rate_and_nth(void **state)
 {
-    (void)state;
     bool all[BATCH], third[BATCH];
     size_t seen = 0;
     const struct option_value rate[] = {{"rate", "30%"}, {0}};
@@ -341,7 +329,6 @@ static void test_rate_and_nth(void **state)
 
 static void test_passes(void **state)
 {
-    (void)state;
     struct rule_bench *bench = make_bench(NULL);
     expect_passes(bench->top, &bench->blocks->fake);
     free_bench(bench);
@@ -350,7 +337,6 @@ static void test_passes(void **state)
 /* Below the chunk map addresses are offsets on a device. */
 static void test_devices(void **state)
 {
-    (void)state;
     static const uint8_t bytes[64] = "bytes";
     uint8_t buffer[16];
     struct fake_layer fake = {.copies = {bytes}, .size = sizeof bytes};
@@ -396,7 +382,6 @@ static uint64_t faults_of_threads(const struct option_value *options)
 /* Threads share the count, and a rate hits the same places as without threads. */
 static void test_threads(void **state)
 {
-    (void)state;
     const struct option_value nth[] = {{"nth", "7"}, {0}}, once[] = {{"once", "on"}, {0}};
     const struct option_value rate[] = {{"rate", "10%"}, {"seed", "3"}, {0}};
     assert_int_equal(faults_of_threads(nth), THREADS * ROUNDS * 3 / 7);
@@ -408,26 +393,4 @@ static void test_threads(void **state)
     assert_int_equal(faults_of_threads(rate),
                      dump_number(&bw_debug_error_gen_class, top, "faults"));
     bw_graph_destroy(graph);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_range),
-        cmocka_unit_test(test_open_ranges),
-        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_nth_and_once),
-        cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_batch_that_is_not_hit),
-        cmocka_unit_test(test_errors_from_below),
-        cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_rate_in_batches),
-        cmocka_unit_test(test_rate_and_nth),
-        cmocka_unit_test(test_passes),
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,6 @@ static uint64_t next_number(const char **text, const char *name)
 
 static void test_nothing(void **state)
 {
-    (void)state;
     struct stats_bench bench = make_bench("text");
     char *dump = dump_text(&bw_debug_io_stats_class, bench.top);
     assert_string_equal(dump, "{\"kinds\":{}}");
@@ -141,7 +140,6 @@ static const char data_wanted[] =
 
 static void test_json(void **state)
 {
-    (void)state;
     struct stats_bench bench = make_bench("json");
     read_some(bench.top);
     char *dump = dump_text(&bw_debug_io_stats_class, bench.top);
@@ -159,7 +157,6 @@ static void test_json(void **state)
 /* Every call is timed, and the times are in order. */
 static void test_times(void **state)
 {
-    (void)state;
     struct stats_bench bench = make_bench("json");
     for (unsigned i = 0; i < 20; i++)
         read_some(bench.top);
@@ -176,7 +173,6 @@ static void test_times(void **state)
 /* Slow requests are counted as slow. */
 static void test_delayed_calls(void **state)
 {
-    (void)state;
     struct memory_output output = output_create();
     struct bw_graph *graph = threads_graph(NULL);
     const struct option_value delay[] = {{"delay", "3ms"}, {0}},
@@ -197,7 +193,6 @@ static void test_delayed_calls(void **state)
 
 static void test_text(void **state)
 {
-    (void)state;
     static const char wanted[] =
         "  data: calls 1, requests 5, bytes 1048586, errors 0\n"
         "    bytes of a request: minimum 1, average 209717, maximum 1048576\n"
@@ -217,7 +212,6 @@ static void test_text(void **state)
 /* A batch of several kinds: requests are counted by kind, the call for the first one. */
 static void test_mixed_kinds(void **state)
 {
-    (void)state;
     struct stats_bench bench = make_bench("json");
     struct bw_request requests[] = {
         request_of(BW_REQUEST_RAW, 10),   request_of(BW_REQUEST_TREE_BLOCK, 9),
@@ -240,7 +234,6 @@ static void test_mixed_kinds(void **state)
 /* A batch is passed on unchanged, whatever its size, and so are mappings and hints. */
 static void test_passes(void **state)
 {
-    (void)state;
     struct block_bench *blocks = block_bench_create(3, BW_CHECKSUM_CRC32C);
     struct memory_output output = output_create();
     struct bw_graph *graph = fake_graph(NULL);
@@ -263,7 +256,6 @@ static void test_passes(void **state)
 
 static void test_devices(void **state)
 {
-    (void)state;
     static const uint8_t bytes[16] = "bytes";
     uint8_t buffer[16];
     struct fake_layer fake = {.copies = {bytes}, .size = sizeof bytes};
@@ -299,7 +291,6 @@ static void read_in_thread(struct bw_xlator *top, unsigned thread)
 /* Nothing gets lost between threads. */
 static void test_threads(void **state)
 {
-    (void)state;
     struct stats_bench bench = make_bench("json");
     uint64_t bytes = 0;
     run_threads(read_in_thread, bench.top);
@@ -322,7 +313,6 @@ static void test_threads(void **state)
 /* A layer whose creation failed has no output. */
 static void test_refused_file(void **state)
 {
-    (void)state;
     struct report_log log = {0};
     struct bw_graph *graph = threads_graph(&log);
     expect_error(
@@ -337,7 +327,6 @@ static void test_refused_file(void **state)
 
 static void test_report_that_cannot_be_written(void **state)
 {
-    (void)state;
     struct report_log log = {0};
     struct bw_graph *graph = threads_graph(&log);
     const struct option_value options[] = {{"file", "/dev/full"}, {0}};
@@ -345,22 +334,4 @@ static void test_report_that_cannot_be_written(void **state)
     bw_graph_destroy(graph);
     assert_int_equal(log.counts[BW_WARNING], 1);
     report_log_free(&log);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_delayed_calls),
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_mixed_kinds),
-        cmocka_unit_test(test_passes),
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_refused_file),
-        cmocka_unit_test(test_report_that_cannot_be_written),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

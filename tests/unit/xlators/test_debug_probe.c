@@ -105,7 +105,6 @@ static void expect_events(const struct watcher *watcher, const char *wanted)
 
 static void test_batch(void **state)
 {
-    (void)state;
     struct probe_bench *bench = make_bench(NULL);
     read_three(bench);
     assert_int_equal(bench->blocks->fake.calls, 1);
@@ -118,7 +117,6 @@ static void test_batch(void **state)
 
 static void test_each(void **state)
 {
-    (void)state;
     struct probe_bench *bench = make_bench("on");
     read_three(bench);
     assert_int_equal(bench->blocks->fake.calls, 3);
@@ -135,7 +133,6 @@ static void test_each(void **state)
 
 static void test_other_operations(void **state)
 {
-    (void)state;
     struct probe_bench *bench = make_bench("off");
     expect_passes(bench->top, &bench->blocks->fake);
     expect_events(&bench->watcher, "layer-1 > map - 1 at 2 call 1 in 0 error no\n"
@@ -151,7 +148,6 @@ static void test_other_operations(void **state)
 
 static void test_times_add_up(void **state)
 {
-    (void)state;
     struct probe_bench *bench = make_bench("on");
     read_three(bench);
     uint64_t below = 0, own = 0, last = bench->watcher.count - 1;
@@ -166,7 +162,6 @@ static void test_times_add_up(void **state)
 
 static void test_devices(void **state)
 {
-    (void)state;
     struct probe_bench *bench = make_bench(NULL);
     struct fake_layer device = {.size = 5};
     struct bw_xlator *top =
@@ -177,16 +172,4 @@ static void test_devices(void **state)
     expect_error(try_option(bench->graph, "debug/probe", top, "each", "some"), BW_ERROR_USAGE,
                  "each");
     free_bench(bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_each),
-        cmocka_unit_test(test_other_operations),
-        cmocka_unit_test(test_times_add_up),
-        cmocka_unit_test(test_devices),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

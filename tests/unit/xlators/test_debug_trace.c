@@ -45,7 +45,6 @@ static struct bw_request request_of(struct trace_bench *bench, enum bw_request_k
 
 static void test_lines(void **state)
 {
-    (void)state;
     struct trace_bench *bench = make_bench(NULL, NULL);
     const struct bw_tree_block_expectation wanted = {.owner = 257, .level = 3, .generation = 99};
     struct bw_request requests[] = {request_of(bench, BW_REQUEST_TREE_BLOCK, 4096, 0),
@@ -77,7 +76,6 @@ static void test_lines(void **state)
 
 static void test_kinds(void **state)
 {
-    (void)state;
     static const struct {
         const char *choice, *wanted;
     } cases[] = {
@@ -105,7 +103,6 @@ static void test_kinds(void **state)
 
 static void test_other_operations(void **state)
 {
-    (void)state;
     struct trace_bench *bench = make_bench("operations", "read");
     expect_passes(bench->top, &bench->blocks->fake);
     expect_output(&bench->output, "");
@@ -122,7 +119,6 @@ static void test_other_operations(void **state)
 
 static void test_mappings(void **state)
 {
-    (void)state;
     struct memory_output output = output_create();
     struct bw_graph *graph = threads_graph(NULL);
     const struct option_value options[] = {{"file", output.path}, {"operations", "all"}, {0}};
@@ -145,7 +141,6 @@ static void test_mappings(void **state)
 /* Above devices nothing answers a question for a mapping. */
 static void test_devices(void **state)
 {
-    (void)state;
     static const uint8_t bytes[16] = "bytes";
     uint8_t buffer[16];
     struct fake_layer fake = {.copies = {bytes}, .size = sizeof bytes};
@@ -170,7 +165,6 @@ static void test_devices(void **state)
 /* Lower layers are indented more; their calls and returns are between those of the layer above. */
 static void test_depth(void **state)
 {
-    (void)state;
     struct trace_bench *bench = make_bench(NULL, NULL);
     const struct option_value options[] = {{"file", bench->output.path}, {0}};
     struct bw_xlator *upper = add_layer(bench->graph, "debug/trace", bench->top, options);
@@ -186,7 +180,6 @@ static void test_depth(void **state)
 /* Names and messages can neither begin a new line nor control a terminal. */
 static void test_escapes(void **state)
 {
-    (void)state;
     uint8_t buffer[8];
     struct memory_output output = output_create();
     struct bw_graph *graph = threads_graph(NULL);
@@ -215,7 +208,6 @@ static size_t receive(int socket, char *text, size_t size)
 /* A batch of any size causes one write to stderr on the way down and one on the way up. */
 static void test_one_write_to_stderr(void **state)
 {
-    (void)state;
     enum { BATCH = 150 };
     static uint8_t buffers[BATCH][16];
     static char down[65536], up[65536], more[65536];
@@ -248,7 +240,6 @@ static void test_one_write_to_stderr(void **state)
 /* A file is made, then appended to. */
 static void test_file_is_appended_to(void **state)
 {
-    (void)state;
     char folder[] = "/tmp/btrfs-walk-test-XXXXXX", path[64], buffer[8];
     char line[256] = "";
     assert_non_null(mkdtemp(folder));
@@ -285,7 +276,6 @@ static const char *find_block_device(void)
 
 static void test_refused_files(void **state)
 {
-    (void)state;
     struct bw_graph *graph = threads_graph(NULL);
     struct bw_xlator *child = graph->layers.items[0];
     const char *device = find_block_device();
@@ -303,7 +293,6 @@ static void test_refused_files(void **state)
 /* A full disk costs the trace, not the reads, and is reported once. */
 static void test_full_disk(void **state)
 {
-    (void)state;
     uint8_t buffer[8];
     struct report_log log = {0};
     struct bw_graph *graph = threads_graph(&log);
@@ -318,22 +307,4 @@ static void test_full_disk(void **state)
                                "space left"),
         1);
     report_log_free(&log);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_other_operations),
-        cmocka_unit_test(test_mappings),
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_escapes),
-        cmocka_unit_test(test_one_write_to_stderr),
-        cmocka_unit_test(test_file_is_appended_to),
-        cmocka_unit_test(test_refused_files),
-        cmocka_unit_test(test_full_disk),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,6 @@ static bool is_joined(struct joint_bench *bench, uint64_t failed)
 
 static void test_zeros(void **state)
 {
-    (void)state;
     struct joint_bench *bench = make_bench(2, NULL);
     lose(bench, 1, 0, 16, 0);
     lose(bench, 2, 16, 16, 0);
@@ -88,7 +87,6 @@ static void test_zeros(void **state)
 /* Other bytes: of whole pages that have some sectors in common, or of a few sectors of a page. */
 static void test_versions(void **state)
 {
-    (void)state;
     struct joint_bench *bench = make_bench(2, NULL);
     for (unsigned page = 0; page < 4; page++)
         for (unsigned sector = 0; sector < 8; sector += 2)
@@ -114,7 +112,6 @@ static void test_versions(void **state)
 /* A copy with a right checksum has lost nothing: it is another version. */
 static void test_whole_copies(void **state)
 {
-    (void)state;
     struct joint_bench *bench = make_bench(3, NULL);
     bench->copies[0][NODESIZE - 1] ^= 1;
     bw_checksum_compute(BW_CHECKSUM_SHA256, bench->copies[0] + BW_CSUM_SIZE,
@@ -132,7 +129,6 @@ static void test_whole_copies(void **state)
  * copy that failed as a whole is read page by page at once. */
 static void test_failing_disk(void **state)
 {
-    (void)state;
     const struct option_value options[] = {
         {"start", "9K"}, {"end", "10K"}, {"mirror", "1"}, {"action", "eio"}, {0}};
     struct joint_bench *bench = make_bench(2, options);
@@ -151,7 +147,6 @@ static void test_failing_disk(void **state)
  * it was read before. */
 static void test_good_again(void **state)
 {
-    (void)state;
     struct joint_bench *bench = make_bench(2, NULL);
     lose(bench, 1, 0, 32, 0x55);
     assert_true(is_joined(bench, 2));
@@ -162,7 +157,6 @@ static void test_good_again(void **state)
 /* Sectors that a map of ddrescue lacks. */
 static void test_unread_sectors(void **state)
 {
-    (void)state;
     const struct option_value options[] = {
         {"start", "9K"}, {"end", "10K"}, {"mirror", "1"}, {"action", "short"}, {0}};
     struct joint_bench *bench = make_bench(2, options);
@@ -177,7 +171,6 @@ static void test_unread_sectors(void **state)
 /* Requests that no file system makes. */
 static void test_odd_requests(void **state)
 {
-    (void)state;
     static const uint32_t lengths[] = {1, 511, 2048, PAGE + SECTOR, 2 * BW_MAX_NODESIZE};
     struct joint_bench *bench = make_bench(2, NULL);
     for (size_t i = 0; i < COUNT(lengths); i++) {
@@ -189,15 +182,4 @@ static void test_odd_requests(void **state)
     }
     assert_int_equal(bench->fake.read_count, 0);
     free_bench(bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zeros),        cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_whole_copies), cmocka_unit_test(test_failing_disk),
-        cmocka_unit_test(test_good_again),   cmocka_unit_test(test_unread_sectors),
-        cmocka_unit_test(test_odd_requests),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

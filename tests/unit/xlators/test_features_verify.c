@@ -101,7 +101,6 @@ static void spoil(struct verify_bench *bench, unsigned copy, size_t block, size_
 
 static void test_good_blocks(void **state)
 {
-    (void)state;
     for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++) {
         struct verify_bench *bench = make_bench(2, (enum bw_checksum_type)type);
         for (size_t block = 0; block < 20; block++) {
@@ -118,7 +117,6 @@ static void test_good_blocks(void **state)
 /* Blocks with the CRC-32C of btrfs-image are good in a dump, and nowhere else. */
 static void test_dumped_blocks(void **state)
 {
-    (void)state;
     for (unsigned type = BW_CHECKSUM_XXHASH64; type < BW_CHECKSUM_TYPES; type++) {
         struct verify_bench *bench = make_bench(1, BW_CHECKSUM_CRC32C);
         uint8_t *own = block_bench_bytes(bench->blocks, 1, 1);
@@ -152,7 +150,6 @@ static void test_dumped_blocks(void **state)
 /* The first copies are wrong in some way each; the last serves. */
 static void test_each_mismatch_leads_on(void **state)
 {
-    (void)state;
     for (unsigned copies = 2; copies <= 4; copies++) {
         struct verify_bench *bench = make_bench(copies, BW_CHECKSUM_CRC32C);
         for (size_t way = 0; way < COUNT(ways); way++) {
@@ -172,7 +169,6 @@ static void test_each_mismatch_leads_on(void **state)
 
 static void test_error_tells_of_all_copies(void **state)
 {
-    (void)state;
     struct verify_bench *bench = make_bench(4, BW_CHECKSUM_XXHASH64);
     for (unsigned copy = 1; copy <= 4; copy++)
         spoil(bench, copy, 3, copy + 3, BW_CHECKSUM_XXHASH64);
@@ -204,7 +200,6 @@ static void test_error_tells_of_all_copies(void **state)
 
 static void test_copies_that_cannot_be_read(void **state)
 {
-    (void)state;
     struct verify_bench *bench = make_bench(3, BW_CHECKSUM_CRC32C);
     bench->blocks->fake.broken[0] = true;
     expect_success(read_block(bench, 8));
@@ -226,7 +221,6 @@ static void lose_sector(struct verify_bench *bench, unsigned copy, size_t block,
 /* No copy of a block is good, but each of its sectors is good in one of them. */
 static void test_joined_copies(void **state)
 {
-    (void)state;
     struct verify_bench *bench = make_bench(3, BW_CHECKSUM_SHA256);
     uint8_t good[BENCH_NODESIZE];
     for (size_t block = 0; block < 2; block++) {
@@ -279,7 +273,6 @@ static void test_joined_copies(void **state)
 
 static void test_repair_is_reported_once(void **state)
 {
-    (void)state;
     struct verify_bench *bench = make_bench(2, BW_CHECKSUM_CRC32C);
     spoil(bench, 1, 0, 2, BW_CHECKSUM_CRC32C);
     spoil(bench, 1, 9, 2, BW_CHECKSUM_CRC32C);
@@ -298,7 +291,6 @@ static void test_repair_is_reported_once(void **state)
 
 static void test_chosen_copy(void **state)
 {
-    (void)state;
     struct verify_bench *bench = make_bench(3, BW_CHECKSUM_CRC32C);
     spoil(bench, 2, 5, 0, BW_CHECKSUM_CRC32C);
     const struct bw_tree_block_expectation wanted = block_bench_expectation(5);
@@ -321,7 +313,6 @@ static void test_chosen_copy(void **state)
 /* In one batch: good ones, repaired ones, lost ones and requests that are no tree blocks. */
 static void test_batch(void **state)
 {
-    (void)state;
     struct verify_bench *bench = make_bench(2, BW_CHECKSUM_SHA256);
     struct bw_request requests[40];
     struct bw_tree_block_expectation wanted[40];
@@ -357,7 +348,6 @@ static void test_batch(void **state)
 /* All copies of bad data are requested together, but not those of data that a disk cannot read. */
 static void test_announced_copies(void **state)
 {
-    (void)state;
     struct verify_bench *bench = make_bench(2, BW_CHECKSUM_CRC32C);
     struct fake_layer *fake = &bench->blocks->fake;
     const uint8_t sums[BW_CSUM_SIZE] = {1};
@@ -379,7 +369,6 @@ static void test_announced_copies(void **state)
 /* A block that has a flipped bit in its unused space is only as good as its items. */
 static void test_items_of_corrected_blocks(void **state)
 {
-    (void)state;
     enum { BLOCK = 299, UNUSED = 2000, NO_TYPE = 07777 };
     static const struct {
         uint32_t mode;
@@ -417,7 +406,6 @@ static void test_items_of_corrected_blocks(void **state)
 /* Two layers share the time in which they may search for flipped bits. */
 static void test_shared_limit(void **state)
 {
-    (void)state;
     enum { FIRST = 299, SECOND = 298 };
     const uint64_t minute = UINT64_C(60000000000);
     struct bw_search_limit limit = {.nanoseconds = minute};
@@ -447,7 +435,6 @@ static void test_shared_limit(void **state)
 
 static void test_more_than_one_fsid(void **state)
 {
-    (void)state;
     struct verify_bench *bench = make_bench(1, BW_CHECKSUM_CRC32C);
     uint8_t ids[2][BW_UUID_SIZE], *seed = ids[1];
     memcpy(ids[0], bench->blocks->fsid, BW_UUID_SIZE);
@@ -480,7 +467,6 @@ static void test_more_than_one_fsid(void **state)
  * row is old, or the reverse. Whatever is computed from them has a wrong checksum. */
 static void test_parity_before_a_change(void **state)
 {
-    (void)state;
     enum { STRIPE = BW_STRIPE_LENGTH / BENCH_NODESIZE };
     for (unsigned pair = 0; pair < BW_CHECKSUM_TYPES * BW_CHECKSUM_TYPES * 4; pair++) {
         const uint8_t factor = pair & 3 ? 1 : 0x1d; /* RAID6, with two lost devices */
@@ -523,25 +509,4 @@ static void test_parity_before_a_change(void **state)
         expect_error(read_block(bench, is_last ? STRIPE : 0), BW_ERROR_CORRUPT, "mismatch");
         free_bench(bench);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_blocks),
-        cmocka_unit_test(test_dumped_blocks),
-        cmocka_unit_test(test_each_mismatch_leads_on),
-        cmocka_unit_test(test_error_tells_of_all_copies),
-        cmocka_unit_test(test_copies_that_cannot_be_read),
-        cmocka_unit_test(test_joined_copies),
-        cmocka_unit_test(test_repair_is_reported_once),
-        cmocka_unit_test(test_chosen_copy),
-        cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_announced_copies),
-        cmocka_unit_test(test_items_of_corrected_blocks),
-        cmocka_unit_test(test_shared_limit),
-        cmocka_unit_test(test_more_than_one_fsid),
-        cmocka_unit_test(test_parity_before_a_change),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,7 +72,6 @@ static void test_versions(void **state)
 {
     struct bench *bench = make_bench();
     uint8_t *superblock = bench->bytes + PLACE;
-    (void)state;
     check_contents(bench, 8192);
     put_le64(superblock + 184, 64);
     for (unsigned version = 4; version <= 6; version += 2) {
@@ -94,7 +93,6 @@ static void test_refusals(void **state)
 {
     struct bench *bench = make_bench();
     uint8_t *superblock = bench->bytes + PLACE;
-    (void)state;
     for (unsigned version = 0; version < 6; version += version == 0 ? 3 : 2) {
         put_le64(superblock + 16, version);
         refuse(bench, BW_ERROR_NOT_BTRFS, "a caching device of bcache");
@@ -118,7 +116,6 @@ static void test_refusals(void **state)
 static void test_states(void **state)
 {
     struct bench *bench = make_bench();
-    (void)state;
     put_le64(bench->bytes + PLACE + 104, UINT64_C(1) << 61 | 1);
     seal(bench->bytes + PLACE);
     check_contents(bench, 8192);
@@ -137,14 +134,4 @@ static void test_states(void **state)
     assert_int_equal(report_log_count(&bench->log, "was used without its cache"), 1);
     close_bench(bench);
     free(bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_states),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,7 +126,6 @@ static void check_contents(struct bench *bench, uint64_t size)
 static void test_formats(void **state)
 {
     struct bench *bench = make_bench();
-    (void)state;
     for (size_t i = 0; i < FORMATS; i++) {
         const size_t size = formats[i].pack(bench->plain, SIZE, bench->packed, ROOM);
         check_contents(bench, size);
@@ -155,7 +154,6 @@ static void check_part(struct bench *bench, uint64_t size, const char *message)
 static void test_cut_off(void **state)
 {
     struct bench *bench = make_bench();
-    (void)state;
     for (size_t i = 0; i < FORMATS; i++) {
         const size_t size = formats[i].pack(bench->plain, SIZE, bench->packed, ROOM);
         check_part(bench, size - HOLE, "the compressed file is cut off");
@@ -169,7 +167,6 @@ static void test_damage(void **state)
 {
     struct bench *bench = make_bench();
     char message[64];
-    (void)state;
     for (size_t i = 0; i < FORMATS; i++) {
         const size_t size = formats[i].pack(bench->plain, SIZE, bench->packed, ROOM);
         snprintf(message, sizeof message, "the %s-compressed data are damaged", formats[i].name);
@@ -192,7 +189,6 @@ static void test_damage(void **state)
 static void test_memory(void **state)
 {
     struct bench *bench = make_bench();
-    (void)state;
     ZSTD_CCtx *zstd = ZSTD_createCCtx();
     ZSTD_inBuffer input = {bench->plain, SIZE, 0};
     ZSTD_outBuffer output = {bench->packed, ROOM, 0};
@@ -210,7 +206,6 @@ static void test_memory(void **state)
 static void test_memory_of_xz(void **state)
 {
     struct bench *bench = make_bench();
-    (void)state;
     lzma_options_lzma options;
     assert_false(lzma_lzma_preset(&options, 1));
     options.dict_size = UINT32_C(1) << 31;

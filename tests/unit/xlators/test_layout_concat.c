@@ -52,7 +52,6 @@ static void free_bench(struct bench *bench)
 /* Every range around the borders, and none beyond the end. */
 static void test_borders(void **state)
 {
-    (void)state;
     static const uint32_t lengths[] = {1, 2, 3, 4, 100, 7001, WHOLE};
     struct bench *bench = make_bench();
     uint8_t buffer[WHOLE];
@@ -79,7 +78,6 @@ static void test_borders(void **state)
 /* Requests in one part are passed on together, with their kind and copy: here in four batches. */
 static void test_batch(void **state)
 {
-    (void)state;
     enum { MANY = 200, LENGTH = 40 };
     struct bench *bench = make_bench();
     uint8_t buffers[MANY][LENGTH];
@@ -106,7 +104,6 @@ static void test_batch(void **state)
 /* A bad part costs only the data in it. */
 static void test_broken_part(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     uint8_t buffer[10];
     bench->fakes[2].broken[0] = true;
@@ -119,7 +116,6 @@ static void test_broken_part(void **state)
 
 static void test_hints(void **state)
 {
-    (void)state;
     static const struct bw_range given[] = {
         {2999, 3}, {WHOLE, 1}, {UINT64_MAX, UINT64_MAX}, {9999, UINT64_MAX}, {5, 0}};
     struct bench *bench = make_bench();
@@ -138,19 +134,8 @@ static void test_hints(void **state)
 
 static void test_too_large(void **state)
 {
-    (void)state;
     struct bench *bench = make_parts();
     bench->fakes[0].size = INT64_MAX - 10;
     expect_error(try_concat(bench), BW_ERROR_USAGE, "more than 2^63 bytes");
     free_bench(bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_borders),     cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_broken_part), cmocka_unit_test(test_hints),
-        cmocka_unit_test(test_too_large),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

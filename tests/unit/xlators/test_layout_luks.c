@@ -263,7 +263,6 @@ static void test_ciphers(void **state)
         {"twofish", "xts", "plain64", GCRY_CIPHER_TWOFISH, GCRY_CIPHER_MODE_XTS, 64},
         {"camellia", "cbc", "plain64", GCRY_CIPHER_CAMELLIA256, GCRY_CIPHER_MODE_CBC, 32},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof ciphers / sizeof *ciphers; i++) {
         struct bench *bench = make_bench(&ciphers[i], 512);
         put_header_1(bench, &ciphers[i]);
@@ -275,7 +274,6 @@ static void test_ciphers(void **state)
 
 static void test_keys(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench(&xts, 512);
     put_header_1(bench, &xts);
     expect_error(open_bench(bench, "wrong"), BW_ERROR_NOT_FOUND, "no keyslot accepts the key");
@@ -295,7 +293,6 @@ static void expect_refusal(struct bench *bench, enum bw_error_code code, const c
 
 static void test_bad_headers(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench(&xts, 512);
     uint8_t *slot = bench->bytes + 208 + 48;
     put_header_1(bench, &xts);
@@ -330,7 +327,6 @@ static void test_bad_headers(void **state)
 
 static void test_luks2(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench(&xts, 4096);
     put_header_2(bench, &xts, SEGMENT("4096"), "");
     expect_success(open_bench(bench, passphrase));
@@ -357,7 +353,6 @@ static void expect_refusal_2(const char *segment, const char *config, enum bw_er
 
 static void test_refused_luks2(void **state)
 {
-    (void)state;
     expect_refusal_2(SEGMENT("512"), "\"requirements\":{\"mandatory\":[\"online-reencrypt\"]}",
                      BW_ERROR_UNSUPPORTED, "the requirement 'online-reencrypt'");
     expect_refusal_2(SEGMENT("512") ",\"integrity\":{\"type\":\"hmac(sha256)\"}", "",

@@ -134,7 +134,6 @@ static void expect_extents(struct bench *bench, const uint8_t *wanted, size_t co
 static void test_linear(void **state)
 {
     uint8_t byte;
-    (void)state;
     struct bench *bench = make_bench(linear);
     expect_success(open_bench(bench, 3, "vg/root"));
     expect_extents(bench, (const uint8_t[]){101, 102, 5}, 3);
@@ -150,7 +149,6 @@ static void test_linear(void **state)
 static void test_missing(void **state)
 {
     uint8_t byte;
-    (void)state;
     struct bench *bench = make_bench(linear);
     expect_success(open_bench(bench, 2, "root"));
     expect_success(read_range(bench->top, 2 * EXTENT - 1, &byte, 1));
@@ -163,7 +161,6 @@ static void test_missing(void **state)
 
 static void test_newest(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench(linear);
     put_text(bench->bytes[1],
              GROUP("4", VOLUME("root", "0", "1", "striped", "stripes = [\"pv0\", 7]")));
@@ -182,7 +179,6 @@ static void test_newest(void **state)
 
 static void test_mirror(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench(GROUP(
         "1", VOLUME("i0", "0", "2", "striped", "stripes = [\"pv0\", 0]")
                  VOLUME("i1", "0", "2", "striped", "stripes = [\"pv1\", 0]")
@@ -201,7 +197,6 @@ static void test_mirror(void **state)
 /* An image of a mirror that consists of more segments than the other one. */
 static void test_mirror_in_segments(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench(GROUP(
         "1",
         VOLUME(
@@ -235,7 +230,6 @@ static void put_state(struct bench *bench, size_t device, uint64_t events, uint6
 /* A leg of RAID1 that was missing for a while is not read until it is rebuilt. */
 static void test_stale_leg(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench(GROUP(
         "1", VOLUME("i0", "0", "2", "striped", "stripes = [\"pv0\", 0]")
                  VOLUME("m0", "0", "1", "striped", "stripes = [\"pv0\", 7]")
@@ -277,7 +271,6 @@ static void expect_refusal(const char *text, enum bw_error_code code, const char
 
 static void test_thin(void **state)
 {
-    (void)state;
     expect_refusal(GROUP("1", VOLUME("root", "0", "1", "thin", "")), BW_ERROR_CORRUPT,
                    "impossible numbers");
     expect_refusal(GROUP("1", VOLUME("root", "0", "1", "thin", "thin_pool = \"pv0\"")),
@@ -297,7 +290,6 @@ static void test_thin(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     expect_refusal(GROUP("1", VOLUME("root", "0", "1", "vdo", "")), BW_ERROR_UNSUPPORTED,
                    "the logical volume root has the type vdo");
     expect_refusal(GROUP("1", VOLUME("root", "0", "1", "striped", "stripes = [\"pv0\", 0]")
@@ -351,7 +343,6 @@ static void test_sizes(void **state)
                     VOLUME("after", "0", "2", "striped", "stripes = [\"pv1\", 9]")
                         VOLUME("missing", "0", "99999", "striped",
                                "stripe_size = 16\nstripes = [\"pv0\", 7, \"pv1\", 1]");
-    (void)state;
     expect_size(volumes, "whole", 3, 3 * EXTENT);
     expect_size(volumes, "long", 3, 2 * EXTENT);
     expect_size(volumes, "striped", 3, 4 * EXTENT); /* the last half of it on one device only */
@@ -406,7 +397,6 @@ static void open_many(size_t volumes, size_t parts, enum bw_error_code code, con
 /* If each name were compared with all volumes, this would take minutes. */
 static void test_many(void **state)
 {
-    (void)state;
     open_many(10, 0, BW_ERROR_CORRUPT, NULL);
     open_many(60000, 1200000, BW_ERROR_CORRUPT, "the logical volume v59999 ends at 0");
     open_many(70000, 1, BW_ERROR_CORRUPT, "more than 65536 volumes");
@@ -415,7 +405,6 @@ static void test_many(void **state)
 /* Every volume that is listed gets a layer, which reads the text again. */
 static void test_listing(void **state)
 {
-    (void)state;
     for (size_t count = 3000; count <= 6000; count += 3000) {
         BW_AUTO_BUFFER struct bw_buffer text = {0};
         struct bw_strings names = {0};
@@ -442,22 +431,4 @@ static void test_listing(void **state)
         close_bench(bench);
         free(bench);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linear),
-        cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_newest),
-        cmocka_unit_test(test_mirror),
-        cmocka_unit_test(test_mirror_in_segments),
-        cmocka_unit_test(test_stale_leg),
-        cmocka_unit_test(test_thin),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_listing),
-        cmocka_unit_test(test_sizes),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

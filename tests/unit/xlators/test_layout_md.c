@@ -143,7 +143,6 @@ static void check_contents(struct bench *bench, uint64_t size)
 
 static void test_raid1(void **state)
 {
-    (void)state;
     struct bench *bench = make_raid1();
     expect_success(open_bench(bench, 3));
     check_contents(bench, SIZE - BEGIN);
@@ -166,7 +165,6 @@ static void test_raid1(void **state)
 
 static void test_raid5(void **state)
 {
-    (void)state;
     struct bench *bench = make_raid5();
     expect_success(open_bench(bench, 7));
     check_contents(bench, 2 * (SIZE - BEGIN));
@@ -186,7 +184,6 @@ static void test_raid5(void **state)
 
 static void test_late_member(void **state)
 {
-    (void)state;
     struct bench *bench = make_raid1();
     memset(bench->bytes[0] + BEGIN, 0xee, SIZE - BEGIN);
     put_le64(bench->bytes[0] + SUPERBLOCK + 200, 8);
@@ -200,7 +197,6 @@ static void test_late_member(void **state)
 
 static void test_recovering_member(void **state)
 {
-    (void)state;
     struct bench *bench = make_raid1();
     uint8_t *block = bench->bytes[0] + SUPERBLOCK;
     memset(bench->bytes[0] + BEGIN + CHUNK, 0xee, SIZE - BEGIN - CHUNK);
@@ -231,7 +227,6 @@ static void put_bad_blocks(struct bench *bench, uint32_t number, const uint64_t 
 
 static void test_bad_blocks(void **state)
 {
-    (void)state;
     const uint64_t first[][2] = {{0, 8}, {40, 64}, {300, 84}}, second[][2] = {{104, 16}, {200, 8}};
     struct bench *benches[] = {make_raid1(), make_raid5()};
     for (size_t i = 0; i < 2; i++) {
@@ -263,7 +258,6 @@ static void test_bad_blocks(void **state)
 /* A member that the newest superblock lists as failed, although it missed one change only. */
 static void test_failed_member(void **state)
 {
-    (void)state;
     struct bench *bench = make_raid1();
     memset(bench->bytes[0] + BEGIN, 0xee, SIZE - BEGIN);
     put_le64(bench->bytes[0] + SUPERBLOCK + 200, 9);
@@ -280,7 +274,6 @@ static void test_failed_member(void **state)
 /* A device that is being replaced is used in any order; without it, its replacement is. */
 static void test_replacement(void **state)
 {
-    (void)state;
     struct bench *bench = make_raid1();
     uint8_t *block = bench->bytes[2] + SUPERBLOCK;
     memcpy(bench->bytes[2], bench->bytes[0], BEGIN + CHUNK);
@@ -385,7 +378,6 @@ static uint8_t *put_journal(struct bench *bench)
 
 static void test_journal(void **state)
 {
-    (void)state;
     uint8_t byte;
     struct bench *bench = make_raid5();
     uint8_t *last = put_journal(bench), *superblock = bench->bytes[3] + SUPERBLOCK;
@@ -433,7 +425,6 @@ static void test_journal(void **state)
 static void test_journal_of_raid6(void **state)
 {
     enum { LEVEL = 6, SYMMETRIC = 2 };
-    (void)state;
     struct bench *bench = calloc(1, sizeof *bench);
     uint8_t data[BLOCK], p[BLOCK], q[BLOCK], got[BLOCK], *other = bench->bytes[2] + BEGIN;
     uint64_t at = TAIL, number = 70;
@@ -470,7 +461,6 @@ static void test_cut_off_linear(void **state)
 {
     enum { LOST = 2 * CHUNK, DATA = SIZE - BEGIN };
     uint8_t byte;
-    (void)state;
     struct bench *bench = calloc(1, sizeof *bench);
     for (uint32_t i = 0; i < 2; i++) {
         for (size_t at = 0; at < DATA; at++)
@@ -496,7 +486,6 @@ static void test_cut_off_linear(void **state)
 /* An array that claims to be much larger than its devices, so that a scan would take years. */
 static void test_impossible_size(void **state)
 {
-    (void)state;
     struct bench *benches[] = {make_raid1(), make_raid5()};
     for (size_t i = 0; i < 2; i++) {
         for (uint32_t member = 0; member < 3; member++) {
@@ -525,7 +514,6 @@ static void expect_refusal(size_t at, uint32_t value, enum bw_error_code code, c
 
 static void test_bad_superblocks(void **state)
 {
-    (void)state;
     expect_refusal(8, 4, BW_ERROR_UNSUPPORTED, "is being reshaped");
     expect_refusal(72, 7, BW_ERROR_NOT_FOUND, "has no superblock of an MD array");
     expect_refusal(76, 99, BW_ERROR_UNSUPPORTED, "unknown layout");
@@ -538,7 +526,6 @@ static void test_bad_superblocks(void **state)
 static void test_finding(void **state)
 {
     struct bw_container_id id = {{0}};
-    (void)state;
     struct bench *bench = make_raid5();
     expect_success(open_bench(bench, 7));
     assert_true(bw_md_container.find(bench->members[0], &id));
@@ -547,24 +534,4 @@ static void test_finding(void **state)
     assert_false(bw_md_container.find(bench->members[0], &id));
     close_bench(bench);
     free(bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_raid1),
-        cmocka_unit_test(test_raid5),
-        cmocka_unit_test(test_late_member),
-        cmocka_unit_test(test_recovering_member),
-        cmocka_unit_test(test_bad_superblocks),
-        cmocka_unit_test(test_finding),
-        cmocka_unit_test(test_bad_blocks),
-        cmocka_unit_test(test_failed_member),
-        cmocka_unit_test(test_replacement),
-        cmocka_unit_test(test_journal),
-        cmocka_unit_test(test_journal_of_raid6),
-        cmocka_unit_test(test_cut_off_linear),
-        cmocka_unit_test(test_impossible_size),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

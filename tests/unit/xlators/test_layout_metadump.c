@@ -95,7 +95,6 @@ static void expect_nothing(const struct bench *bench, uint64_t address, uint32_t
 
 static void test_plain(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     uint8_t bytes[600];
     add_cluster(bench, 0);
@@ -130,7 +129,6 @@ static void test_plain(void **state)
 
 static void test_compressed(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     add_cluster(bench, 1);
     for (unsigned i = 0; i < 40; i++)
@@ -156,7 +154,6 @@ static void test_compressed(void **state)
  * stream. */
 static void test_bad_pieces(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     uint8_t buffer[4];
     add_cluster(bench, 1);
@@ -178,7 +175,6 @@ static void test_long_piece(void **state)
 {
     enum { STORED = 12 << 20, MOST = 8 << 20 };
     uint8_t buffer[4], *bytes = calloc(1, STORED + 2 * BLOCK);
-    (void)state;
     struct bench *bench = make_bench();
     add_cluster(bench, 1);
     add_packed(bench, 1000, 1, 2000);
@@ -197,7 +193,6 @@ static void test_long_piece(void **state)
 /* Complete pieces before the end of a truncated dump can be read. */
 static void test_cut(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     uint8_t bytes[600];
     add_cluster(bench, 0);
@@ -216,7 +211,6 @@ static void test_cut(void **state)
 /* Whoever reads it piece by piece must come to an end. */
 static void test_far_away(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     add_cluster(bench, 1);
     add_packed(bench, 1000, 1, 2000);
@@ -245,21 +239,9 @@ static void check_header(size_t offset, uint8_t byte, enum bw_error_code code, c
 
 static void test_headers(void **state)
 {
-    (void)state;
     check_header(0, 0, 0, "no cluster of the dump begins at 0");
     check_header(8, 1, 0, "no cluster of the dump begins at 0");
     check_header(16, 84, 0, "has 84 pieces");
     check_header(20, 2, BW_ERROR_UNSUPPORTED, "has compression 2");
     check_header(HEADER + 11, 255, 0, "is cut off: it ends at ");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),      cmocka_unit_test(test_compressed),
-        cmocka_unit_test(test_bad_pieces), cmocka_unit_test(test_long_piece),
-        cmocka_unit_test(test_cut),        cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_far_away),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

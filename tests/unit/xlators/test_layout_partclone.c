@@ -123,7 +123,6 @@ static void check_contents(struct bench *bench)
 
 static void test_formats(void **state)
 {
-    (void)state;
     struct bench *first = make_1(), *second = make_2();
     check_contents(first);
     check_contents(second);
@@ -139,7 +138,6 @@ static void test_formats(void **state)
 static void test_cut_off(void **state)
 {
     uint8_t buffer[BLOCK];
-    (void)state;
     struct bench *bench = make_2();
     expect_success(open_bench(bench, 40 << 10));
     expect_success(read_range(bench->top, 0, buffer, BLOCK));
@@ -167,7 +165,6 @@ static void expect_refusal(size_t at, uint64_t value, const char *message)
 
 static void test_bad_headers(void **state)
 {
-    (void)state;
     expect_refusal(84, 0, "100 blocks of 0 bytes");
     expect_refusal(84, 1000, "100 blocks of 1000 bytes");
     expect_refusal(60, 0, "0 blocks of 1024 bytes");
@@ -182,14 +179,4 @@ static void test_bad_headers(void **state)
     expect_error(open_bench(bench, SIZE), BW_ERROR_UNSUPPORTED, "an unknown version");
     close_bench(bench);
     free(bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_cut_off),
-        cmocka_unit_test(test_bad_headers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

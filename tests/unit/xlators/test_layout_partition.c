@@ -133,7 +133,6 @@ static void check_refused(struct bench *bench, const char *wanted, enum bw_error
 
 static void test_mbr(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     put_mbr(bench);
     put_le32(bench->bytes + 440, 0xcafe0001);
@@ -161,7 +160,6 @@ static void check_gpt(struct bench *bench)
 /* With both sizes of sectors; from the second header if the first is bad; without an MBR. */
 static void test_gpt(void **state)
 {
-    (void)state;
     for (uint32_t sector = 512; sector <= 4096; sector *= 8) {
         struct bench *bench = make_bench();
         put_gpt(bench, sector);
@@ -178,7 +176,6 @@ static void test_gpt(void **state)
 
 static void test_same_name(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     put_gpt(bench, 512);
     memcpy(bench->bytes + 1024 + 56, bench->bytes + 1024 + 2 * ENTRY + 56, 8);
@@ -191,7 +188,6 @@ static void test_same_name(void **state)
 /* A truncated image: the existing part of a partition is used. */
 static void test_cut(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     put_gpt(bench, 512);
     bench->fake.size = (2 << 20) + 8192;
@@ -208,7 +204,6 @@ static void test_cut(void **state)
 /* An MBR does not contain its sector size; the position of a btrfs reveals it. */
 static void test_large_sectors(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     put_entry(bench->bytes, 0, 0x83, 256, 500);
     check_range(bench, "1", 256 * 512, 500 * 512);
@@ -219,7 +214,6 @@ static void test_large_sectors(void **state)
 
 static void test_nothing(void **state)
 {
-    (void)state;
     static const uint64_t sizes[] = {0, 1, 511, 512, 4095, 4096, 65536, SIZE};
     struct bench *bench = make_bench();
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -236,7 +230,6 @@ static void test_nothing(void **state)
 /* Chains of boot records that lead back, or to themselves, and a GPT of 2^32 - 1 entries. */
 static void test_endless(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     put_mbr(bench);
     put_entry(bench->bytes + 2500 * 512, 1, 0x05, 0, 500);
@@ -255,7 +248,6 @@ static void test_endless(void **state)
 /* A long chain ends after as many partitions as Linux would take. */
 static void test_many(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     struct bw_partition_table table;
     put_entry(bench->bytes, 0, 0x05, 8, 5000);
@@ -275,7 +267,6 @@ static void test_many(void **state)
 /* Any bytes of a table may be wrong: there is an answer, and partitions are within the disk. */
 static void test_flips(void **state)
 {
-    (void)state;
     uint32_t seed = 1;
     struct bench *bench = make_bench();
     for (unsigned round = 0; round < 300; round++) {
@@ -305,16 +296,4 @@ static void test_flips(void **state)
             bw_partition_table_free(&table);
     }
     free_bench(bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mbr),           cmocka_unit_test(test_gpt),
-        cmocka_unit_test(test_same_name),     cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_large_sectors), cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_endless),       cmocka_unit_test(test_many),
-        cmocka_unit_test(test_flips),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

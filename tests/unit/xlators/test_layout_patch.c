@@ -44,7 +44,6 @@ static void free_bench(struct bench *bench)
  * does not reach the device. */
 static void test_memory(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     struct bw_patch patch = {0};
     const struct bw_patch *const list[] = {&patch};
@@ -105,7 +104,6 @@ static void write_overlay(char *name, uint64_t size)
 
 static void test_overlay(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench();
     uint8_t buffer[8];
     char name[32];
@@ -128,7 +126,6 @@ static void test_overlay(void **state)
 /* A small file with many tables, which are all the same one: reading them would take hours. */
 static void test_shared_tables(void **state)
 {
-    (void)state;
     enum { BITS = 16, CLUSTER = 1 << BITS, TABLES = 100 };
     struct bench *bench = make_bench();
     char name[] = "/tmp/patch-XXXXXX";
@@ -144,14 +141,4 @@ static void test_shared_tables(void **state)
     expect_error(add_patch(bench, "overlay", name), BW_ERROR_CORRUPT, "tables that overlap");
     unlink(name);
     free_bench(bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_overlay),
-        cmocka_unit_test(test_shared_tables),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,6 @@ static void free_bench(struct bench *bench)
 
 static void test_ranges(void **state)
 {
-    (void)state;
     struct bench *bench = calloc(1, sizeof *bench);
     uint8_t buffer[SIZE];
     expect_success(try_map(bench, "# comment\n0x0 ?\n0x0 0x1000 +\n0x1000 0x200 -\n"
@@ -67,18 +66,8 @@ static void check_refused(const char *text)
 
 static void test_refused(void **state)
 {
-    (void)state;
     check_refused("text\n");
     check_refused("0x0 ?\n0x0 -1 +\n");
     check_refused("0x0 ?\n0x0 0x1000 x\n");
     check_refused("0x0 ?\n0xFFFFFFFFFFFFFFFF 0x2 -\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

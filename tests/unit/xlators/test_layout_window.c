@@ -62,7 +62,6 @@ static void check_refused(uint64_t size, const char *offset, const char *length,
 
 static void test_length(void **state)
 {
-    (void)state;
     check_length(SIZE, "0", "0", SIZE);
     check_length(SIZE, "1K", "0", SIZE - 1024);
     check_length(SIZE, "1K", "1", 1);
@@ -76,7 +75,6 @@ static void test_length(void **state)
 
 static void test_refused(void **state)
 {
-    (void)state;
     check_refused(SIZE, "100001", "0", "begins at 100001, after the end of layer-0 at 100000");
     check_refused(SIZE, "18446744073709551615", "0",
                   "begins at 18446744073709551615, after the end");
@@ -93,7 +91,6 @@ static void test_refused(void **state)
 /* More than a slice of requests, of which every third leaves the window. */
 static void test_batch(void **state)
 {
-    (void)state;
     enum { COUNT = 200, LENGTH = 100, OFFSET = 5000, WINDOW = 60000 };
     struct bench *bench = make_bench(SIZE);
     struct bw_xlator *window = NULL;
@@ -124,7 +121,6 @@ static void test_batch(void **state)
 
 static void test_edges(void **state)
 {
-    (void)state;
     static const struct {
         uint64_t address;
         uint32_t length;
@@ -162,7 +158,6 @@ static void test_edges(void **state)
 /* Errors from below are passed on unchanged. */
 static void test_error_from_below(void **state)
 {
-    (void)state;
     struct bench *bench = make_bench(SIZE);
     struct bw_xlator *window = NULL;
     uint8_t buffer[10];
@@ -175,7 +170,6 @@ static void test_error_from_below(void **state)
 
 static void test_hints(void **state)
 {
-    (void)state;
     static const struct bw_range given[] = {{0, 10},           {990, 100}, {1000, 1},
                                             {999, UINT64_MAX}, {2000, 0},  {UINT64_MAX, 1000},
                                             {0, UINT64_MAX}};
@@ -217,7 +211,6 @@ static int write_behind_header(const struct iw_image *image, uint64_t header)
  * there. */
 static void test_walk(void **state)
 {
-    (void)state;
     enum { HEADER = 12345 };
     struct iw_image *image = sample_image(&(struct iw_options){0});
     int descriptor = write_behind_header(image, HEADER);
@@ -237,18 +230,4 @@ static void test_walk(void **state)
     bw_fs_close(fs);
     close(descriptor);
     iw_destroy(image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_length),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_error_from_below),
-        cmocka_unit_test(test_hints),
-        cmocka_unit_test(test_walk),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

@@ -40,7 +40,6 @@ static bool was_read(struct cache_bench *bench, size_t block, bool keep)
 
 static void test_hits(void **state)
 {
-    (void)state;
     struct cache_bench *bench = make_bench("1M");
     for (size_t block = 0; block < 50; block++)
         assert_true(was_read(bench, block, true));
@@ -52,7 +51,6 @@ static void test_hits(void **state)
 
 static void test_what_is_not_kept(void **state)
 {
-    (void)state;
     struct cache_bench *bench = make_bench("1M");
     assert_true(was_read(bench, 1, false));
     assert_true(was_read(bench, 1, false));
@@ -85,7 +83,6 @@ static void test_what_is_not_kept(void **state)
 
 static void test_errors_are_not_kept(void **state)
 {
-    (void)state;
     struct cache_bench *bench = make_bench("1M");
     const struct bw_tree_block_expectation wanted = block_bench_expectation(5);
     bench->blocks->fake.broken[0] = true;
@@ -101,7 +98,6 @@ static void test_errors_are_not_kept(void **state)
  * reason. */
 static void test_expectation_mismatch_is_a_miss(void **state)
 {
-    (void)state;
     struct cache_bench *bench = make_bench("1M");
     assert_true(was_read(bench, 6, true));
     for (unsigned what = 0; what < 4; what++) {
@@ -126,7 +122,6 @@ static void test_expectation_mismatch_is_a_miss(void **state)
 /* With more blocks than the cache can hold, it is full but not larger. */
 static void test_size_is_kept(void **state)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t blocks;
@@ -156,7 +151,6 @@ static void test_size_is_kept(void **state)
 /* Half of the batch is cached. */
 static void test_batch(void **state)
 {
-    (void)state;
     struct cache_bench *bench = make_bench("4M");
     enum { BATCH = 150 };
     struct bw_request requests[BATCH];
@@ -183,17 +177,4 @@ static void test_batch(void **state)
     assert_int_equal(bench->blocks->fake.read_count - before, BATCH / 2);
     free(buffers);
     free_bench(bench);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hits),
-        cmocka_unit_test(test_what_is_not_kept),
-        cmocka_unit_test(test_errors_are_not_kept),
-        cmocka_unit_test(test_expectation_mismatch_is_a_miss),
-        cmocka_unit_test(test_size_is_kept),
-        cmocka_unit_test(test_batch),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,6 @@ static void check_hints(const char *gap, const struct bw_range *given, size_t gi
 
 static void test_hints(void **state)
 {
-    (void)state;
     static const struct bw_range given[] = {{90000, 1000}, {0, 4096}, {4096, 4096},
                                             {20000, 100},  {100, 50}, {20000, 200}};
     static const struct bw_range none[] = {{0, 8192}, {20000, 200}, {90000, 1000}};
@@ -38,7 +37,6 @@ static void test_hints(void **state)
 
 static void test_passes_reads(void **state)
 {
-    (void)state;
     static const uint8_t bytes[16] = "as they are";
     uint8_t buffer[16];
     struct fake_layer fake = {.copies = {bytes}, .size = sizeof bytes};
@@ -48,13 +46,4 @@ static void test_passes_reads(void **state)
     expect_success(read_range(top, 0, buffer, sizeof buffer));
     assert_memory_equal(buffer, bytes, sizeof bytes);
     bw_graph_destroy(graph);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hints),
-        cmocka_unit_test(test_passes_reads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

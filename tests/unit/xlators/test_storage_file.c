@@ -70,7 +70,6 @@ static void check_batch(struct bw_xlator *layer, const struct memory_file *file,
 
 static void test_batches(void **state)
 {
-    (void)state;
     static const uint64_t ranges[][2] = {
         {40960, 4096}, {0, 4096},     {4096, 4096}, {8192, 100},   {8292, 1},      {8293, 70000},
         {40960, 4096}, {40960, 8192}, {40961, 1},   {SIZE - 1, 1}, {SIZE - 10, 9}, {300000, 5},
@@ -89,7 +88,6 @@ static void test_batches(void **state)
 
 static void test_random_batches(void **state)
 {
-    (void)state;
     struct memory_file file = make_file();
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
@@ -113,7 +111,6 @@ static void test_random_batches(void **state)
 /* Reads behind the end fail, and only they. */
 static void test_past_the_end(void **state)
 {
-    (void)state;
     static const uint64_t ranges[][2] = {
         {SIZE - 4096, 4096},
         {SIZE, 4096},
@@ -139,7 +136,6 @@ static void test_past_the_end(void **state)
 
 static void test_file_that_shrinks(void **state)
 {
-    (void)state;
     uint8_t bytes[4096];
     struct memory_file file = make_file();
     struct bw_graph *graph = fake_graph(NULL);
@@ -159,7 +155,6 @@ static void test_file_that_shrinks(void **state)
 
 static void test_hints(void **state)
 {
-    (void)state;
     static const struct bw_range ranges[] = {
         {0, 4096}, {SIZE, 4096}, {0, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}, {0, 0}};
     uint8_t byte;
@@ -178,7 +173,6 @@ static void test_hints(void **state)
 
 static void test_what_cannot_be_opened(void **state)
 {
-    (void)state;
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
     char folder[] = "/tmp/btrfs-walk-test-XXXXXX", fifo[64];
@@ -203,7 +197,6 @@ static void test_what_cannot_be_opened(void **state)
 
 static void test_empty_file(void **state)
 {
-    (void)state;
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
     struct memory_file file = make_file();
@@ -218,7 +211,6 @@ static void test_empty_file(void **state)
 
 static void test_dump(void **state)
 {
-    (void)state;
     struct memory_file file = make_file();
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
@@ -290,7 +282,6 @@ static struct bw_xlator *open_cold(struct bw_graph *graph, const struct memory_f
  * if the others miss it as well, they always are. */
 static void test_first_reads_that_miss(void **state)
 {
-    (void)state;
     struct memory_file file = make_file();
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_range ranges[64];
@@ -327,20 +318,4 @@ static void test_first_reads_that_miss(void **state)
     free_file(&file);
     if (!can_evict)
         skip();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_random_batches),
-        cmocka_unit_test(test_past_the_end),
-        cmocka_unit_test(test_file_that_shrinks),
-        cmocka_unit_test(test_hints),
-        cmocka_unit_test(test_what_cannot_be_opened),
-        cmocka_unit_test(test_empty_file),
-        cmocka_unit_test(test_dump),
-        cmocka_unit_test(test_first_reads_that_miss),
-    };
-    return cmocka_run_group_tests(tests, limit_time, NULL);
 }

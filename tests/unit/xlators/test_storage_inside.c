@@ -20,7 +20,6 @@ static void test_source(void **state)
     const struct option_value options[] = {{"path", "a file"}, {0}};
     const struct layer layer = {.type = "storage/inside", .name = "inside", .options = options};
     struct bw_xlator *inside;
-    (void)state;
     graph->inputs.source = &source;
     expect_success(graph_add(graph, &layer, &inside));
     assert_int_equal(bw_xlator_size(inside), 100);
@@ -41,17 +40,7 @@ static void test_no_source(void **state)
     const struct option_value options[] = {{"path", "a file"}, {0}};
     const struct layer layer = {.type = "storage/inside", .name = "inside", .options = options};
     struct bw_xlator *inside;
-    (void)state;
     expect_error(graph_add(graph, &layer, &inside), BW_ERROR_USAGE,
                  "only for images inside another file system");
     bw_graph_destroy(graph);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_source),
-        cmocka_unit_test(test_no_source),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,7 +89,6 @@ static void check_batch(struct setup *setup, uint64_t seed, size_t count, bool t
 
 static void test_batches(void **state)
 {
-    (void)state;
     static const uint32_t limits[][2] = {
         {0, 0}, {1, 512}, {512, 1024}, {4096, 8192}, {1 << 16, 1 << 25}};
     for (size_t i = 0; i < COUNT(limits); i++) {
@@ -105,7 +104,6 @@ static void test_batches(void **state)
 
 static void test_neighbours(void **state)
 {
-    (void)state;
     struct setup setup = {.server = {.maximum = 64 << 10, .minimum = 1}};
     uint8_t bytes[40][4096];
     struct bw_request requests[40];
@@ -124,7 +122,6 @@ static void test_neighbours(void **state)
 
 static void test_past_the_end(void **state)
 {
-    (void)state;
     struct setup setup = {.server = {.fault = NBD_RIGHT}};
     set_up(&setup);
     expect_success(read_at(&setup, SIZE - 4096));
@@ -136,7 +133,6 @@ static void test_past_the_end(void **state)
 /* Neighbours are read again, one by one. */
 static void test_bad_blocks(void **state)
 {
-    (void)state;
     struct setup setup = {.server = {.bad_offset = 8192}};
     uint8_t bytes[4][4096];
     struct bw_request requests[4];
@@ -161,7 +157,6 @@ static void announce(struct setup *setup, uint64_t offset, uint64_t length)
 /* Announced ranges are requested once, for reads of any size. */
 static void test_announced(void **state)
 {
-    (void)state;
     static const uint32_t limits[][2] = {{0, 0}, {512, 1024}, {4096, 65536}};
     for (size_t i = 0; i < COUNT(limits); i++) {
         struct setup setup = {.server = {.minimum = limits[i][0], .maximum = limits[i][1]}};
@@ -201,7 +196,6 @@ static void read_block(struct setup *setup, enum bw_request_kind kind, bool meta
 /* The server gets one request for a tree block, but a request for each read of data. */
 static void test_kept(void **state)
 {
-    (void)state;
     struct setup setup = {.server = {.fault = NBD_RIGHT}};
     set_up(&setup);
     for (unsigned i = 0; i < 3; i++)
@@ -217,7 +211,6 @@ static void test_kept(void **state)
 /* Above the limit, old blocks make room for new ones. */
 static void test_more_than_is_kept(void **state)
 {
-    (void)state;
     enum { BLOCK = 64 << 10, BLOCKS = 2500 };
     struct bw_range_cache cache = {0};
     for (uint64_t i = 0; i < BLOCKS; i++) {
@@ -242,7 +235,6 @@ static void test_more_than_is_kept(void **state)
 /* Ranges that were requested ahead and are never read do not fill the cache for ever. */
 static void test_unread(void **state)
 {
-    (void)state;
     enum { BLOCK = 1 << 20, BLOCKS = 128, MOST = 400 };
     struct bw_range_cache cache = {0};
     uint64_t refused = 0;
@@ -264,7 +256,6 @@ static void test_unread(void **state)
  */
 static void test_staying(void **state)
 {
-    (void)state;
     enum { BLOCK = 4096 };
     struct bw_range_cache cache = {0};
     uint64_t begin = BLOCK;
@@ -283,7 +274,6 @@ static void test_staying(void **state)
 /* A range that did not arrive is read again. */
 static void test_announced_and_lost(void **state)
 {
-    (void)state;
     struct setup lost = {.server = {.fault = NBD_GOES, .patience = 5, .maximum = 4096}};
     set_up(&lost);
     announce(&lost, 0, 8 * 4096);
@@ -310,7 +300,6 @@ static void *read_much(void *context)
 
 static void test_threads(void **state)
 {
-    (void)state;
     struct setup setup = {.server = {.fault = NBD_RIGHT}};
     pthread_t threads[6];
     set_up(&setup);
@@ -334,7 +323,6 @@ static void *read_bad(void *context)
  * it there until their stacks overflow. */
 static void test_bad_blocks_in_threads(void **state)
 {
-    (void)state;
     struct setup setup = {.server = {.bad_offset = 8192}};
     pthread_attr_t attributes;
     pthread_t threads[32];
@@ -353,7 +341,6 @@ static void test_bad_blocks_in_threads(void **state)
 
 static void test_server_comes_back(void **state)
 {
-    (void)state;
     struct setup setup = {.server = {.fault = NBD_GOES, .patience = 20}};
     set_up(&setup);
     for (uint64_t i = 0; i < 100; i++)
@@ -366,7 +353,6 @@ static void test_server_comes_back(void **state)
 
 static void test_servers_that_fail(void **state)
 {
-    (void)state;
     static const struct {
         enum nbd_fault fault;
         unsigned patience;
@@ -398,7 +384,6 @@ static void test_servers_that_fail(void **state)
  * before gets another connection and one more timeout. */
 static void test_silent_servers(void **state)
 {
-    (void)state;
     for (unsigned patience = 0; patience < 2; patience++) {
         struct setup setup = {.server = {.fault = NBD_SILENT, .patience = patience}};
         expect_success(try_set_up(&setup, "1s"));
@@ -416,7 +401,6 @@ static void test_silent_servers(void **state)
 /* A longer timeout may have helped, also if the silent server cannot be found again. */
 static void test_silent_and_gone(void **state)
 {
-    (void)state;
     struct setup setup = {.server = {.fault = NBD_SILENT, .patience = 1}};
     char path[sizeof setup.server.folder + 4];
     expect_success(try_set_up(&setup, "200ms"));
@@ -436,7 +420,6 @@ static void test_silent_and_gone(void **state)
 /* The first timeout is the only one, however often the image is opened. */
 static void test_silent_from_the_start(void **state)
 {
-    (void)state;
     struct nbd_server server = {.fault = NBD_SILENT_GREETING};
     struct bw_servers *servers;
     bool served;
@@ -459,7 +442,6 @@ static void test_silent_from_the_start(void **state)
 
 static void test_servers_without_the_image(void **state)
 {
-    (void)state;
     static const struct {
         enum nbd_fault fault;
         const char *message;
@@ -476,7 +458,6 @@ static void test_servers_without_the_image(void **state)
 
 static void test_no_server(void **state)
 {
-    (void)state;
     struct bw_servers *servers;
     bool served;
     expect_success(bw_servers_create(BW_HELPERS_OFF, &servers));
@@ -493,7 +474,6 @@ static void test_no_server(void **state)
 
 static void test_dump(void **state)
 {
-    (void)state;
     struct setup setup = {.server = {.minimum = 512, .maximum = 65536}};
     struct bw_buffer text = {0};
     struct bw_json json = bw_json_start(&text, false);
