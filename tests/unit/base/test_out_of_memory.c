@@ -174,7 +174,6 @@ static void fail_each(struct bw_error *(*run)(void *context), void *context, siz
 
 static struct bw_error *append_texts(void *context)
 {
-    (void)context;
     static const char words[] = "a word\n\xff\x01";
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     for (int i = 0; i < 40; i++) {
@@ -241,7 +240,6 @@ static void test_a_text_that_does_not_fit_is_dropped_as_a_whole(void **state)
 
 static struct bw_error *give_text(void *context)
 {
-    (void)context;
     struct bw_buffer text = {0};
     char *given;
     size_t length;
@@ -285,7 +283,6 @@ static void test_an_error_survives_the_lack_of_memory_for_its_words(void **state
 
 static struct bw_error *fill_sets(void *context)
 {
-    (void)context;
     struct bw_pair_set pairs = {0};
     struct bw_range_set ranges = {0};
     struct bw_patch patch = {0};
@@ -314,7 +311,6 @@ static void test_sets_and_patches_without_memory_fail_and_can_be_freed(void **st
 
 static struct bw_error *pack_records(void *context)
 {
-    (void)context;
     struct bw_packed packed = {0};
     struct bw_error *error = NULL;
     for (uint32_t i = 0; i < 100 && !error; i++) {
@@ -361,7 +357,6 @@ static void test_a_hash_without_memory_is_an_error(void **state)
 
 static struct bw_error *start_pool(void *context)
 {
-    (void)context;
     struct bw_pool *pool = bw_pool_create(2);
     bw_pool_destroy(pool);
     return pool ? NULL : bw_error_no_memory();
@@ -376,7 +371,6 @@ static void test_there_is_no_pool_of_workers_without_memory(void **state)
 
 static struct bw_error *ignore_range(void *context, uint64_t start, uint64_t length)
 {
-    (void)start, (void)length;
     ++*(int *)context;
     return NULL;
 }
@@ -550,7 +544,6 @@ test_an_extent_that_cannot_be_decompressed_for_lack_of_memory_is_not_called_dama
 
 static struct bw_error *name_features(void *context)
 {
-    (void)context;
     struct bw_error *error = bw_features_check(UINT64_C(7) << 60);
     assert_non_null(error);
     if (error->code == BW_ERROR_NO_MEMORY)
@@ -566,7 +559,6 @@ static void test_features_without_memory_for_their_names_are_an_error_too(void *
 
 static struct bw_error *parse_keys(void *context)
 {
-    (void)context;
     struct bw_key first, last;
     BW_TRY(bw_key_range_parse("300,INODE_ITEM,2..ORPHAN", &first, &last));
     assert_int_equal(first.objectid, 300);
@@ -575,7 +567,6 @@ static struct bw_error *parse_keys(void *context)
 
 static struct bw_error *parse_tree(void *context)
 {
-    (void)context;
     uint64_t id;
     struct bw_error *error = bw_tree_id_parse("nonsense", &id);
     assert_non_null(error);
@@ -597,7 +588,6 @@ static void test_keys_that_cannot_be_read_for_lack_of_memory_are_not_called_wron
 
 static struct bw_error *check_extent(void *context)
 {
-    (void)context;
     static const uint8_t bytes[3];
     const struct bw_item item = {{257, BW_EXTENT_DATA, 0}, bytes, sizeof bytes};
     const struct bw_item_rules rules = {.sectorsize = 4096, .nodesize = 16384, .owner = FS};
@@ -646,7 +636,6 @@ static struct bw_tree tree_of(const struct iw_image *image, uint64_t id)
 static struct bw_error *find_adopted(void *context, const struct bw_tree *tree, uint64_t bytenr,
                                      const struct bw_adopted **adopted)
 {
-    (void)tree, (void)bytenr;
     void *memory = malloc(1);
     if (!memory)
         return bw_error_no_memory();

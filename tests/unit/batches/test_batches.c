@@ -30,7 +30,6 @@ static void open_files(struct fixture *fixture)
 
 static void spoil(struct bw_disk_superblock *superblock, void *closure)
 {
-    (void)closure;
     superblock->label[0] ^= 1;
 }
 
@@ -311,7 +310,6 @@ static void test_diff(void **state)
 
 static void count_call(void *context, size_t number, size_t count)
 {
-    (void)number, (void)count;
     ++*(size_t *)context;
 }
 
@@ -409,7 +407,6 @@ static bool never(void *context)
 
 static bool never_check(void *context, const struct bw_check_progress *progress)
 {
-    (void)progress;
     return never(context);
 }
 
@@ -523,8 +520,6 @@ static void *list_subvolumes(void *context)
 
 static struct bw_error *ignore_finding(void *context, const struct bw_findinginfo *finding)
 {
-    (void)context;
-    (void)finding;
     return NULL;
 }
 

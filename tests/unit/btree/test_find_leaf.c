@@ -256,8 +256,6 @@ static struct bw_disk_item *items_of(uint8_t *leaf)
 
 static void reverse_keys(uint8_t *leaf, uint32_t nodesize, void *closure)
 {
-    (void)nodesize;
-    (void)closure;
     struct bw_disk_item *items = items_of(leaf);
     for (unsigned i = 1; i < PER_LEAF; i++) { /* the first key is in the node above */
         if (i >= PER_LEAF - i)
@@ -270,13 +268,11 @@ static void reverse_keys(uint8_t *leaf, uint32_t nodesize, void *closure)
 
 static void move_item_out(uint8_t *leaf, uint32_t nodesize, void *closure)
 {
-    (void)closure;
     items_of(leaf)[2].offset = bw_put32(nodesize);
 }
 
 static void raise_last_keys(uint8_t *leaf, uint32_t nodesize, void *closure)
 {
-    (void)nodesize;
     for (unsigned i = PER_LEAF - *(const unsigned *)closure; i < PER_LEAF; i++)
         items_of(leaf)[i].key.objectid = bw_put64(1000 + 60 + i);
 }

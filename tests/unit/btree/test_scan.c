@@ -184,15 +184,12 @@ static struct bw_disk_key_pointer *pointers_of(uint8_t *block)
 
 static void point_all_at_first(uint8_t *block, uint32_t nodesize, void *closure)
 {
-    (void)nodesize;
-    (void)closure;
     for (uint32_t i = 1; i < bw_get32(((struct bw_disk_header *)block)->item_count); i++)
         pointers_of(block)[i].bytenr = pointers_of(block)[0].bytenr;
 }
 
 static void spoil_key(uint8_t *block, uint32_t nodesize, void *closure)
 {
-    (void)nodesize;
     pointers_of(block)[1].key.objectid = bw_put64(*(const uint64_t *)closure);
 }
 
@@ -253,8 +250,6 @@ static void test_key_beyond_the_parents(void **state)
 
 static void spoil_last_keys(uint8_t *block, uint32_t nodesize, void *closure)
 {
-    (void)nodesize;
-    (void)closure;
     struct bw_disk_item *items = (void *)(block + sizeof(struct bw_disk_header));
     items[3].key.objectid = bw_put64(1050);
     items[4].key.objectid = bw_put64(1051);

@@ -275,21 +275,16 @@ static struct bw_disk_key_pointer *pointers_of(uint8_t *node)
 
 static void repeat_key(uint8_t *leaf, uint32_t nodesize, void *closure)
 {
-    (void)nodesize;
-    (void)closure;
     items_of(leaf)[2].key = items_of(leaf)[1].key;
 }
 
 static void move_item_out(uint8_t *leaf, uint32_t nodesize, void *closure)
 {
-    (void)closure;
     items_of(leaf)[1].offset = bw_put32(nodesize);
 }
 
 static void point_to_memory(uint8_t *node, uint32_t nodesize, void *closure)
 {
-    (void)nodesize;
-    (void)closure;
     pointers_of(node)[1].bytenr = bw_put64(BW_MEMORY_START);
 }
 
@@ -357,7 +352,6 @@ static void fill_node(uint8_t *node, uint32_t nodesize, void *closure)
     struct bw_disk_header *header = (void *)node;
     struct bw_disk_key_pointer *pointers = pointers_of(node);
     const uint32_t room = (nodesize - (uint32_t)sizeof *header) / (uint32_t)sizeof *pointers;
-    (void)closure;
     for (uint32_t i = 1; i < room; i++) {
         pointers[i] = pointers[0];
         pointers[i].key.objectid = bw_put64(2000 + UINT64_C(1000) * header->level + i); /* within

@@ -132,7 +132,6 @@ static void check(const struct iw_image *image, struct bw_buffer *text)
 
 static void without_no_holes(struct bw_disk_superblock *superblock, void *closure)
 {
-    (void)closure;
     superblock->incompat_flags =
         bw_put64(bw_get64(superblock->incompat_flags) & ~BW_INCOMPAT_NO_HOLES);
 }

@@ -218,8 +218,6 @@ static void test_summed_item(void **state)
 
 static struct bw_error *refuse(void *context, const struct bw_data_range *range)
 {
-    (void)context;
-    (void)range;
     return bw_error_create(BW_ERROR_STOPPED, "enough");
 }
 

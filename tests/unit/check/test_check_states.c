@@ -40,7 +40,6 @@ static void expect(struct iw_image *image, const char *findings)
 
 static void trust_uuid_tree(struct bw_disk_superblock *superblock, void *closure)
 {
-    (void)closure;
     superblock->uuid_tree_generation = superblock->generation;
 }
 
@@ -81,7 +80,6 @@ static void test_directory_in_uuid_tree(void **state)
 /* Changes the owner in the header of a block. */
 static void set_owner(uint8_t *block, uint32_t nodesize, void *closure)
 {
-    (void)nodesize;
     ((struct bw_disk_header *)block)->owner = bw_put64(*(uint64_t *)closure);
 }
 

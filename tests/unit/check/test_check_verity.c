@@ -119,7 +119,6 @@ static struct bw_error *take(void *context, const struct bw_findinginfo *finding
 
 static void set_feature(struct bw_disk_superblock *superblock, void *closure)
 {
-    (void)closure;
     superblock->compat_ro_flags = bw_put64(BW_COMPAT_RO_VERITY);
 }
 

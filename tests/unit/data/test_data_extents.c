@@ -254,8 +254,6 @@ static void test_past_device(void **state)
 
 static void swap_keys(uint8_t *block, uint32_t nodesize, void *closure)
 {
-    (void)closure;
-    (void)nodesize;
     struct bw_disk_item *items = (void *)(block + sizeof(struct bw_disk_header));
     uint32_t count = bw_get32(((const struct bw_disk_header *)block)->item_count);
     const struct bw_disk_item last = items[count - 1];
@@ -358,7 +356,6 @@ static void test_lost_checksum_leaf(void **state)
 static void cut_checksum_root(uint8_t *block, uint32_t nodesize, void *closure)
 {
     struct bw_disk_item *item = (void *)(block + sizeof(struct bw_disk_header));
-    (void)nodesize, (void)closure;
     while (bw_get64(item->key.objectid) != BW_CSUM_TREE)
         item++;
     item->size = bw_put32(8);

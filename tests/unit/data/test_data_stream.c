@@ -209,7 +209,6 @@ static struct bw_error *take_any(void *context, const struct bw_stream_file *fil
                                  const struct bw_data_part *part)
 {
     struct job *job = context;
-    (void)file;
     assert_int_equal(part->kind, BW_DATA_BYTES);
     job->offset += part->length;
     return NULL;
@@ -217,7 +216,6 @@ static struct bw_error *take_any(void *context, const struct bw_stream_file *fil
 
 static struct bw_error *end_one(void *context, const struct bw_stream_file *file, bool complete)
 {
-    (void)context, (void)file;
     assert_true(complete);
     return NULL;
 }

@@ -68,7 +68,6 @@ static void add_extents(struct data_image *image, const struct shape *shape, siz
 
 static void set_feature(struct bw_disk_superblock *superblock, void *closure)
 {
-    (void)closure;
     superblock->incompat_flags =
         bw_put64(bw_get64(superblock->incompat_flags) | BW_INCOMPAT_RAID_STRIPE_TREE);
 }

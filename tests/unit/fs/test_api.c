@@ -108,8 +108,6 @@ static struct bw_error *append_name(void *context, const struct bw_inode_name *n
 
 static struct bw_error *refuse_name(void *context, const struct bw_inode_name *name)
 {
-    (void)context;
-    (void)name;
     return bw_error_create(BW_ERROR_USAGE, "refused");
 }
 

@@ -37,13 +37,11 @@ static const void *enlarge(struct scene *scene, const void *options, size_t size
 
 static struct bw_error *ignore_text(void *context, const char *text, size_t length)
 {
-    (void)context, (void)text, (void)length;
     return NULL;
 }
 
 static struct bw_error *ignore_bytes(void *context, const void *bytes, size_t length)
 {
-    (void)context, (void)bytes, (void)length;
     return NULL;
 }
 
@@ -163,7 +161,6 @@ static struct bw_error *call_file_open(struct scene *scene)
 
 static struct bw_error *no_file(void *context, struct bw_stream_file *file, bool *got)
 {
-    (void)context, (void)file;
     *got = false;
     return NULL;
 }
@@ -171,7 +168,6 @@ static struct bw_error *no_file(void *context, struct bw_stream_file *file, bool
 static struct bw_error *ignore_streamed(void *context, const struct bw_stream_file *file,
                                         const struct bw_data_part *part)
 {
-    (void)context, (void)file, (void)part;
     return NULL;
 }
 

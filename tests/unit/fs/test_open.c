@@ -19,7 +19,6 @@ static void set_label(struct bw_disk_superblock *super, void *closure)
 
 static void forget_root(struct bw_disk_superblock *super, void *closure)
 {
-    (void)closure;
     super->root = bw_put64(bw_get64(super->chunk_root));
 }
 
@@ -235,13 +234,10 @@ static void turn_into_seed(struct bw_disk_superblock *super, void *closure)
     memset(super->fsid, 0x5e, BW_UUID_SIZE);
     super->device_count = bw_put64(1);
     set_generation(super, (void *)(uintptr_t)&older);
-    (void)closure;
 }
 
 static void give_seed_id(uint8_t *block, uint32_t nodesize, void *closure)
 {
-    (void)nodesize;
-    (void)closure;
     memset(((struct bw_disk_header *)block)->fsid, 0x5e, BW_UUID_SIZE);
 }
 
@@ -300,7 +296,6 @@ static void test_backup_roots(void **state)
 
 static void lose_chunk_root(struct bw_disk_superblock *super, void *closure)
 {
-    (void)closure;
     super->chunk_root = bw_put64(bw_get64(super->chunk_root) + 65536);
 }
 
@@ -319,7 +314,6 @@ static void test_backup_chunk_root(void **state)
 
 static void set_log_root(struct bw_disk_superblock *super, void *closure)
 {
-    (void)closure;
     super->log_root = super->root;
 }
 

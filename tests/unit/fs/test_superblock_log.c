@@ -22,7 +22,6 @@ struct bench {
 
 static void set_zoned(struct bw_disk_superblock *super, void *closure)
 {
-    (void)closure;
     super->incompat_flags = bw_put64(bw_get64(super->incompat_flags) | BW_INCOMPAT_ZONED);
 }
 

@@ -9,7 +9,6 @@
 
 static void spoil(struct bw_disk_superblock *superblock, void *closure)
 {
-    (void)closure;
     superblock->label[0] ^= 3; /* two bits: one would be corrected */
 }
 

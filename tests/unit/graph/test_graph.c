@@ -30,20 +30,17 @@ static int initialised, finished;
 
 static struct bw_error *count_init(struct bw_xlator *xlator)
 {
-    (void)xlator;
     initialised++;
     return NULL;
 }
 
 static struct bw_error *fail_init(struct bw_xlator *xlator)
 {
-    (void)xlator;
     return bw_error_create(BW_ERROR_USAGE, "init failed");
 }
 
 static void count_fini(struct bw_xlator *xlator)
 {
-    (void)xlator;
     finished++;
 }
 

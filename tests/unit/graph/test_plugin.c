@@ -71,7 +71,6 @@ static struct bw_error *note_name(void *context, const char *type)
 
 static struct bw_error *refuse_name(void *context, const char *type)
 {
-    (void)context;
     return bw_error_create(BW_ERROR_USAGE, "not %s", type);
 }
 

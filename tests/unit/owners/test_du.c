@@ -132,8 +132,6 @@ static void test_directory_in_itself(void **state)
 /* The ROOT_ITEM of the extent tree becomes an item of another type. */
 static void hide_extent_tree(uint8_t *block, uint32_t nodesize, void *closure)
 {
-    (void)nodesize;
-    (void)closure;
     struct bw_disk_item *items = (void *)(block + sizeof(struct bw_disk_header));
     assert_int_equal(bw_get64(items[0].key.objectid), BW_TREE_EXTENT);
     items[0].key.type = 131;

@@ -7,7 +7,6 @@
 static struct bw_error *refuse(void *context, const struct bw_owner *owner)
 {
     unsigned *calls = context;
-    (void)owner;
     ++*calls;
     return bw_error_create(BW_ERROR_STOPPED, "enough");
 }

@@ -17,7 +17,6 @@ struct bench {
 /* The child "!" is not shared. */
 static bool find(void *context, struct bw_run_child *child)
 {
-    (void)context;
     return child->bytenr != '!';
 }
 

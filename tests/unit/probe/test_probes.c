@@ -289,8 +289,6 @@ static void test_maximum(void **state)
 
 static struct bw_error *fail_to_write(void *context, const char *lines, size_t length)
 {
-    (void)lines;
-    (void)length;
     ++*(unsigned *)context;
     return bw_error_from_errno(ENOSPC, "cannot write");
 }

@@ -262,7 +262,6 @@ static struct bw_probe_stats *shared;
 
 static void call_in_thread(struct bw_xlator *xlator, unsigned thread)
 {
-    (void)xlator;
     for (unsigned round = 0; round < ROUNDS; round++) {
         char name[16];
         snprintf(name, sizeof name, "layer-%u", round % 50);
@@ -298,7 +297,6 @@ static void test_layers_in_threads(void **state)
 
 static void read_in_thread(struct bw_xlator *xlator, unsigned thread)
 {
-    (void)xlator;
     for (unsigned round = 0; round < ROUNDS; round++) {
         stats_fire(
             shared, BW_PROBE_dev__read__done,

@@ -68,7 +68,6 @@ static void test_stream(void **state)
 
 static struct bw_error *refuse(void *context, const char *bytes, size_t length)
 {
-    (void)bytes, (void)length;
     ++*(unsigned *)context;
     return bw_error_create(BW_ERROR_STOPPED, "enough");
 }

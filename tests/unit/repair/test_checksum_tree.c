@@ -36,7 +36,6 @@ static void add_checksums(struct data_image *image, uint64_t objectid, enum bw_c
 
 static void set_flag(struct bw_disk_superblock *superblock, void *closure)
 {
-    (void)closure;
     superblock->flags = bw_put64(bw_get64(superblock->flags) | UINT64_C(1) << FLAG);
 }
 

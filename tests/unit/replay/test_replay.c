@@ -36,8 +36,6 @@ static void end_log(struct iw_image *image)
 
 static void set_owner(uint8_t *block, uint32_t nodesize, void *closure)
 {
-    (void)nodesize;
-    (void)closure;
     ((struct bw_disk_header *)block)->owner = bw_put64(BW_TREE_LOG);
 }
 

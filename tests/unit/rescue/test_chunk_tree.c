@@ -9,7 +9,6 @@ enum { OVERLAP = 1 << 20, OLD_GENERATION = 5 };
 
 static void make_old(uint8_t *block, uint32_t nodesize, void *closure)
 {
-    (void)nodesize;
     struct bw_disk_header *header = (void *)block;
     struct bw_disk_item *item = (void *)(block + sizeof *header);
     header->generation = bw_put64(OLD_GENERATION);

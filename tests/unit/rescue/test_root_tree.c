@@ -96,7 +96,6 @@ static void test_lost_root(void **state)
 
 static void name_no_roots(struct bw_disk_superblock *super, void *closure)
 {
-    (void)closure;
     memset(super->backup_roots, 0, sizeof super->backup_roots);
 }
 
@@ -141,7 +140,6 @@ static void name_root(struct bw_disk_superblock *super, void *closure)
 static void be_relocated(uint8_t *block, uint32_t nodesize, void *closure)
 {
     struct bw_disk_header *header = (void *)block;
-    (void)nodesize, (void)closure;
     header->owner = bw_put64(BW_TOP_SUBVOLUME);
     header->flags = bw_put64(bw_get64(header->flags) | BW_HEADER_RELOCATED);
 }

@@ -7,7 +7,6 @@
 
 static struct bw_error *count_bytes(void *context, const char *bytes, size_t length)
 {
-    (void)bytes;
     *(size_t *)context += length;
     return NULL;
 }

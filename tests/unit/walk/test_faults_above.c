@@ -107,10 +107,6 @@ static void test_failed_reads(void **state)
 static void expect_an_end(const struct iw_image *image, const struct walk_result *result,
                           const char *action, const struct report_log *log)
 {
-    (void)image;
-    (void)result;
-    (void)action;
-    (void)log;
 }
 
 static void test_wrong_bytes(void **state)

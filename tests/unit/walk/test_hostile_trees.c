@@ -364,7 +364,6 @@ static void share_first_entry(uint8_t *block, uint32_t nodesize, void *closure)
     struct bw_disk_item *items = (struct bw_disk_item *)(block + sizeof(struct bw_disk_header));
     const struct bw_disk_item *first = NULL;
     const uint64_t *directory = closure;
-    (void)nodesize;
     for (uint32_t slot = 0; slot < bw_get32(header_of(block)->item_count); slot++) {
         if (items[slot].key.type != BW_DIR_INDEX ||
             bw_get64(items[slot].key.objectid) != *directory)

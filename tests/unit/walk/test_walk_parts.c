@@ -190,7 +190,6 @@ static void write_task(void *context, unsigned worker, size_t number)
 {
     struct writing *writing = context;
     struct bw_buffer buffer;
-    (void)worker;
     bw_output_begin(&writing->output, number, &buffer);
     if (number % 7 == 0)
         usleep(300);
