@@ -210,12 +210,5 @@ holds "the manual of check has the codes" grep -qxF '.B super\-bad' \
 expect "ls --help=all" 0 - ls --help=all
 is "lines of options that are too long" \
     "$(sed -n '/^Options:/,/^Exit status/p' "$WORK/out" | grep -E '.{80}')" ""
-d=$ROOT/docs/probes/btrfs-walk.d
-holds "the provider has all probes" \
-    [ "$(grep -c '^    probe ' "$d")" -eq "$(query 't["probes"]' | wc -l)" ]
-holds "the provider has five attributes" \
-    [ "$(grep -cE \
-        '^#pragma D attributes [A-Z][a-z]+/[A-Z][a-z]+/[A-Z][a-z]+ provider btrfswalk '\
-'(provider|module|function|name|args)$' "$d")" -eq 5 ]
 
 finish
