@@ -30,7 +30,8 @@ static bool is_status(const char *word, const char *allowed)
     return *word && !word[1] && strchr(allowed, *word);
 }
 
-struct bw_error *bw_bad_map_read(const char *file, bw_bad_range_visitor *visit, void *context)
+struct bw_error *bw_bad_map_read(const char *file, bw_bad_range_visitor *visit, void *context,
+                                 struct bw_bad_map_extent *extent)
 {
     enum { WORDS = 4 };
     BW_AUTO_BUFFER struct bw_buffer text = {0};
@@ -39,6 +40,7 @@ struct bw_error *bw_bad_map_read(const char *file, bw_bad_range_visitor *visit, 
 
     bool has_state = false; /* the line with ddrescue's state was read, so it is a map file */
     uint64_t ranges = 0;    /* found so far */
+    struct bw_bad_map_extent known = {.end = UINT64_MAX};
     unsigned number = 0;
     for (char *line = text.data, *end; line; line = end) {
         char *words[WORDS], *rest = NULL;
@@ -64,10 +66,15 @@ struct bw_error *bw_bad_map_read(const char *file, bw_bad_range_visitor *visit, 
             is_valid = count >= 2 && parse_number(words[0], 0, &start);
             if (is_valid && !has_state && !ranges && is_status(words[1], "?*/-FG+")) {
                 has_state = true;
+                known.end = 0;
                 continue;
             }
             is_valid = is_valid && has_state && count == 3 && parse_number(words[1], 0, &length) &&
                        is_status(words[2], "?*/-+");
+            if (is_valid && !known.line && start != known.end)
+                known.line = number;
+            if (is_valid && length <= UINT64_MAX - start)
+                known.end = start + length > known.end ? start + length : known.end;
             if (is_valid && *words[2] == '+') /* rescued */
                 continue;
         }
@@ -80,5 +87,7 @@ struct bw_error *bw_bad_map_read(const char *file, bw_bad_range_visitor *visit, 
         if (length)
             BW_TRY(visit(context, start, length));
     }
+    if (extent)
+        *extent = known;
     return NULL;
 }

@@ -119,6 +119,9 @@ printf '0x0 +\n0x0 0x40000000 -\n' > all.map
 expect "nothing was read" 2 'according to all.map' sum --map all.map a.img
 printf '0x0 +\n0x0 0x40000000 +\n' > none.map
 expect "everything was read" 0 - sum --map none.map "$image"
+printf '0x0 +\n0x0 0x2000 +\n0x1000 0x1000 +\n' > odd.map
+expect "a map out of order" 0 'odd.map:3: ranges overlap' walk --map odd.map "$image"
+holds "a map that is too short" grep -q 'odd.map ends at 8192, the image at ' "$WORK/err"
 expect "too many maps" 2 '2 maps are given, but only 1 image' \
     sum --map none.map --map none.map "$image"
 expect "no map" 2 'missing' sum --map missing "$image"

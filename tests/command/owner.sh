@@ -91,8 +91,8 @@ printf '%s\n' '# Mapfile. Created by GNU ddrescue' '0x0D100000 +  1' '0x00000000
     '0x00D00000 0x00001000 -' '0x00D01000 0x00FFF000 +' '0x01D00000 4096 ?' \
     '0x01D01000 0x01000000 +' > "$WORK/map"
 at=$("$PROGRAM" map -o offset "$(image plain)" 13631488)
-expect "a map of ddrescue" 0 - owner --map "$WORK/map" -o kind,logical,file_offset,length,path \
-    "$(image plain)"
+expect "a map of ddrescue" 0 'map ends at 47190016, the image at 134217728' \
+    owner --map "$WORK/map" -o kind,logical,file_offset,length,path "$(image plain)"
 holds "a map of ddrescue leads to the affected files" out_has $'^data\t13631488\t[0-9]+\t[0-9]+\t/'
 cp "$WORK/out" "$WORK/by-map"
 printf '%s\n' $((at / 1024)) $((at / 1024 + 3)) $((at / 1024 + 1)) $((at / 1024 + 2)) \
@@ -117,7 +117,8 @@ done
 leaf=$("$PROGRAM" dump --tree fs "$(image plain)" | awk '$1 == "leaf" { print $2; exit }')
 mapfile -t copies < <("$PROGRAM" map -o offset "$(image plain)" "$leaf")
 printf '%s\n' '0 +' "${copies[0]} 4096 -" > "$WORK/map"
-expect "one mirror of a leaf" 0 - owner --map "$WORK/map" -o kind,repairable "$(image plain)"
+expect "one mirror of a leaf" 0 'map:2: ranges overlap' \
+    owner --map "$WORK/map" -o kind,repairable "$(image plain)"
 holds "is mended by the other" [ "$(sort -u "$WORK/out")" = $'block\t1\nmetadata\t1' ]
 printf '%s\n' "${copies[1]} 4096 -" >> "$WORK/map"
 expect "both copies" 1 'both mirrors are bad' owner --map "$WORK/map" -o kind,repairable \
@@ -128,7 +129,8 @@ zstd -q -d --sparse "$ROOT/fixtures/disks/gpt.img.zst" -o "$WORK/disk.img"
 truncate -s 600M "$WORK/disk.img"
 dd if="$(image plain)" of="$WORK/disk.img" bs=1M seek=2 conv=notrunc,sparse status=none
 printf '%s\n' '0 +' "$((at + 2097152)) 4096 -" '1048576 4096 -' > "$WORK/map"
-expect "of a disk" 0 - owner --map "$WORK/map" -o kind,logical "$WORK/disk.img"
+expect "of a disk" 0 'map:2: ranges overlap' \
+    owner --map "$WORK/map" -o kind,logical "$WORK/disk.img"
 holds "shifted, without what is before" [ "$(sort -u "$WORK/out")" = $'data\t13631488' ]
 for line in '0 x' '12 13' '-1' '99999999999999999999' $'0 +\n0 1' $'0 +\n0 1 X'; do
     echo "$line" > "$WORK/bad"
@@ -142,15 +144,16 @@ for devid in 1 2; do
     place=$("$PROGRAM" map -o devid,offset "${raid1[@]}" "$leaf" | sed -n "s/^$devid\t//p")
     printf '%s\n' '0 +' "$place 4096 -" '0 4096 -' > "$WORK/map$devid"
 done
-expect "the second image" 0 - owner --map '' --map "$WORK/map2" -o kind,devid,repairable \
-    "${raid1[@]}"
+expect "the second image" 0 'map2:2: ranges overlap' \
+    owner --map '' --map "$WORK/map2" -o kind,devid,repairable "${raid1[@]}"
 is "one copy, and a reserved range of it" "$(sort -u "$WORK/out")" \
     $'block\t-\t1\nmetadata\t-\t1\nreserved\t2\t-'
 expect "both images" 1 'both mirrors are bad' owner --map "$WORK/map1" --map "$WORK/map2" \
     -o kind,devid,repairable "${raid1[@]}"
 is "with both maps, blocks cannot be repaired" "$(sort -u "$WORK/out")" \
     $'block\t-\t0\nmetadata\t-\t0\nreserved\t1\t-\nreserved\t2\t-'
-expect "a map and addresses" 0 - owner --map "$WORK/map1" -o kind "${raid1[@]}" "$leaf"
+expect "a map and addresses" 0 'map1:2: ranges overlap' \
+    owner --map "$WORK/map1" -o kind "${raid1[@]}" "$leaf"
 is "a map with addresses does not select other addresses" \
     "$(sort -u "$WORK/out")" $'block\nmetadata'
 expect "a map and --devid" 2 'devid is for addresses' owner --map "$WORK/map1" --devid 1 \

@@ -35,7 +35,7 @@ static struct bw_error *add_range(void *ranges, uint64_t start, uint64_t length)
 
 struct bw_error *bad_map_read(const char *file, struct bad_ranges *ranges)
 {
-    BW_TRY(bw_bad_map_read(file, add_range, ranges));
+    BW_TRY(bw_bad_map_read(file, add_range, ranges, NULL));
     bad_ranges_join(ranges);
     return NULL;
 }

@@ -18,8 +18,23 @@ static struct bw_error *add_range(void *context, uint64_t start, uint64_t length
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct bw_range_set *unread = bw_xlator_private(xlator);
-    BW_TRY(bw_bad_map_read(bw_xlator_option_text(xlator, "map"), add_range, unread));
+    struct bw_bad_map_extent extent;
+    const char *map = bw_xlator_option_text(xlator, "map");
+    const uint64_t size = bw_xlator_size(bw_xlator_child(xlator, 0));
+    BW_TRY(bw_bad_map_read(map, add_range, unread, &extent));
     bw_range_set_join(unread);
+    if (extent.line)
+        bw_xlator_report(xlator, BW_WARNING,
+                         bw_error_create(BW_ERROR_USAGE,
+                                         "%s:%u: ranges overlap, have gaps or are out of order; "
+                                         "a gap counts as read",
+                                         map, extent.line));
+    if (extent.end < size)
+        bw_xlator_report(xlator, BW_WARNING,
+                         bw_error_create(BW_ERROR_USAGE,
+                                         "%s ends at %" PRIu64 ", the image at %" PRIu64
+                                         ": the rest counts as read",
+                                         map, extent.end, size));
     return NULL;
 }
 

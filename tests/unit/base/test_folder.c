@@ -238,7 +238,7 @@ static void test_bad_maps(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         BW_AUTO_BUFFER struct bw_buffer ranges = {0};
         write_file("map", cases[i].text);
-        struct bw_error *error = bw_bad_map_read(path_of("map"), add_range, &ranges);
+        struct bw_error *error = bw_bad_map_read(path_of("map"), add_range, &ranges, NULL);
         bw_buffer_append_byte(&ranges, '\0');
         if (cases[i].problem)
             expect_error(error, error->code, cases[i].problem);
@@ -246,7 +246,7 @@ static void test_bad_maps(void **state)
             expect_success(error);
         assert_string_equal(ranges.data, cases[i].ranges);
     }
-    expect_error(bw_bad_map_read(path_of("missing"), add_range, NULL), BW_ERROR_SYSTEM,
+    expect_error(bw_bad_map_read(path_of("missing"), add_range, NULL, NULL), BW_ERROR_SYSTEM,
                  "/missing: ");
 }
 

@@ -394,7 +394,7 @@ static struct bw_error *read_folder(void *context)
     if (!error)
         error = bw_buffer_read_file(&contents, file);
     if (!error)
-        error = bw_bad_map_read(file, ignore_range, &ranges);
+        error = bw_bad_map_read(file, ignore_range, &ranges, NULL);
     if (!error) {
         assert_int_equal(names.offsets.count, 2);
         assert_int_equal(ranges, 2);
