@@ -207,6 +207,10 @@ finds 4 qgroup-relation quota-groups 8 257 246 281474976710658 delete
 finds 4 qgroup-relation quota-groups 8 281474976710658 246 257 delete
 is "and no numbers, which are not certain then" "$(grep -c qgroup-count "$WORK/out")" 0
 finds 4 qgroup-owner,qgroup-count simple-quota 2 13631488 168 20480 set 25 8 257
+item='8 0 242 5 add'
+# shellcheck disable=SC2086 # the words of a change
+finds 4 extent-item,qgroup-first-block simple-quota super 188 8 66145 and $item 8 8 -16384 \
+    and $item 24 8 -16384
 finds 4 qgroup-count simple-quota 8 0 240 0 add 8 8 -1 and 8 0 242 256 add 8 8 4096
 finds 4 extent-ref simple-quota super 188 8 865
 finds 4 block-owner differences 256 256 1 0 block 88 8 5
