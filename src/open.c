@@ -116,13 +116,13 @@ static struct bw_error *claim_images(struct bw_fs *fs)
 }
 
 /* Parts of the present chunk tree are lost: adds the chunks of them that can be found. */
-static struct bw_error *add_lost_chunks(struct bw_fs *fs)
+static struct bw_error *add_lost_chunks(struct bw_fs *fs, const char *what)
 {
     const struct bw_tree damaged = fs->chunk_tree;
     if (damaged.root.bytenr != fs->superblock.chunk_root.bytenr)
         return NULL;
-    struct bw_error *error = bw_rescue_chunk_tree(
-        fs, bw_error_create(BW_ERROR_CORRUPT, "parts of the chunk tree cannot be read"));
+    struct bw_error *error =
+        bw_rescue_chunk_tree(fs, bw_error_create(BW_ERROR_CORRUPT, "%s", what));
     if (!error)
         return bw_bootstrap_chunks(fs, BW_DEVICES_FOUND);
     fs->chunk_tree = damaged;
@@ -130,6 +130,34 @@ static struct bw_error *add_lost_chunks(struct bw_fs *fs)
         return error;
     bw_error_free(error); /* the loss was reported */
     return NULL;
+}
+
+/* Whether the root tree is in no chunk, and the devices have more bytes in use than all chunks. */
+static struct bw_error *lacks_chunk_of_root(struct bw_fs *fs, bool *lacks)
+{
+    uint64_t used = 0, known = 0;
+    struct bw_mapping mapping;
+    BW_AUTO_ERROR struct bw_error *none =
+        bw_fs_map(fs, fs->superblock.root.bytenr, fs->superblock.nodesize, 1, &mapping);
+    *lacks = false;
+    if (!none || none->code == BW_ERROR_NO_MEMORY || !fs->superblock.root.bytenr)
+        return NULL;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &fs->chunk_tree, (struct bw_key){0}, BW_KEY_MAX);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        const struct bw_disk_device_item *device = (const void *)item->data;
+        struct bw_chunk chunk;
+        if (item->key.type == BW_DEVICE_ITEM && item->size >= sizeof *device)
+            used += bw_get64(device->bytes_used);
+        if (item->key.type != BW_CHUNK_ITEM)
+            continue;
+        BW_AUTO_ERROR struct bw_error *wrong =
+            bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
+        if (!wrong)
+            known += bw_stripe_length(&chunk) * chunk.stripe_count;
+    }
+    *lacks = used > known;
+    return bw_fs_items_error(&items);
 }
 
 static struct bw_error *read_chunks(struct bw_fs *fs)
@@ -146,8 +174,12 @@ static struct bw_error *read_chunks(struct bw_fs *fs)
         BW_TRY(claim_images(fs));
     }
     BW_TRY(bw_bootstrap_chunks(fs, unclaimed ? BW_DEVICES_FOUND : BW_DEVICES_MISSING));
+    bool lacks_root = false;
+    BW_TRY(lacks_chunk_of_root(fs, &lacks_root));
     if (fs->lost.count > lost)
-        BW_TRY(add_lost_chunks(fs));
+        BW_TRY(add_lost_chunks(fs, "parts of the chunk tree cannot be read"));
+    else if (lacks_root)
+        BW_TRY(add_lost_chunks(fs, "the chunk tree lacks the chunk of the root tree"));
     if (damages == fs->damages)
         bw_bootstrap_report_unknown(fs);
     return NULL;

@@ -552,6 +552,20 @@ static struct bw_error *plan_for_chunk(struct bw_repair *repair, struct bw_repai
     return plan_item(repair, finding, &addition);
 }
 
+/* The chunk of a block group. Its contents could not be read. */
+static struct bw_error *plan_chunk(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                   struct bw_newest *known)
+{
+    __attribute__((cleanup(addition_free))) struct addition addition = {
+        .tree = &repair->fs->chunk_tree,
+        .key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, finding->key.objectid},
+        .what = "chunk",
+        .proof = "its block group, its device extents, and a copy of it or its contents",
+        .reveals = true};
+    BW_TRY(bw_repair_make_chunk(repair, &finding->key, known, &addition.data));
+    return addition.data.length ? plan_item(repair, finding, &addition) : NULL;
+}
+
 struct bw_error *bw_repair_plan_additions(struct bw_repair *repair)
 {
     static const char *const of_devices[] = {"device-extent-missing", "device-extent-differs",
@@ -561,6 +575,7 @@ struct bw_error *bw_repair_plan_additions(struct bw_repair *repair)
     struct bw_tree devices;
     BW_TRY(bw_repair_find_tree(repair->fs, BW_DEVICE_TREE, &devices));
     BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
+    BW_SCOPED(bw_newest) struct bw_newest chunks = {0};
     BW_TRY(bw_tree_list_load(repair->fs, &trees));
     for (size_t i = 0; i < findings->count && i < MOST_FINDINGS; i++) {
         struct bw_repair_finding *finding = &findings->items[i];
@@ -577,6 +592,8 @@ struct bw_error *bw_repair_plan_additions(struct bw_repair *repair)
             BW_TRY(plan_for_chunk(repair, finding, groups,
                                   (struct bw_key){start, BW_BLOCK_GROUP_ITEM, 0},
                                   (struct bw_key){start, BW_BLOCK_GROUP_ITEM, UINT64_MAX}));
+        else if (bw_repair_is(finding, "chunk-missing") && finding->key.type == BW_BLOCK_GROUP_ITEM)
+            BW_TRY(plan_chunk(repair, finding, &chunks));
         else if (bw_repair_is(finding, "root-link"))
             BW_TRY(plan_link(repair, finding, &trees));
         else if (tree && bw_repair_is(finding, "inode-ref-missing") &&

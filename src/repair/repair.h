@@ -3,12 +3,12 @@
  * A plan of changes, as the files of this folder make it.
  *
  * plan.c checks the file system, and asks superblock_changes.c, copies.c, caches.c, inodes.c,
- * additions.c, nodes.c, reseal.c, sizes.c (with empty_chunks.c), conversions.c (with
- * checksum_tree.c), group_trees.c and roll_back.c for changes; block_edits.c collects those of
- * bytes in tree blocks, removals.c of items, for which room.c makes room; matching.c finds the
- * changes that are about a finding; trial.c turns the chosen ones into changed ranges of the
- * devices, and tries them; files.c reads files for that; leave_out.c finds the changes that fail;
- * rounds.c plans again on the result; places.c finds these ranges in the files.
+ * additions.c (with missing_chunks.c), nodes.c, reseal.c, sizes.c (with empty_chunks.c),
+ * conversions.c (with checksum_tree.c), group_trees.c and roll_back.c for changes; block_edits.c
+ * collects those of bytes in tree blocks, removals.c of items, for which room.c makes room;
+ * matching.c finds the changes that are about a finding; trial.c turns the chosen ones into changed
+ * ranges of the devices, and tries them; files.c reads files for that; leave_out.c finds the
+ * changes that fail; rounds.c plans again on the result; places.c finds these ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -24,6 +24,7 @@
 #include "fs/image.h"
 #include "ondisk/disk_items.h"
 #include "record/record_types.h"
+#include "rescue/newest_items.h"
 
 struct bw_repair;
 
@@ -469,6 +470,11 @@ BW_VECTOR(bw_repair_items, struct bw_repair_item);
 struct bw_error *bw_repair_items_of_chunks(struct bw_repair *repair, uint64_t tree,
                                            const struct bw_key *first, const struct bw_key *last,
                                            struct bw_repair_items *made);
+
+/** Makes the item of a chunk that the chunk tree lacks; `item` stays empty if nothing proves it.
+ * `known` is filled by the first call. (missing_chunks.c) */
+struct bw_error *bw_repair_make_chunk(struct bw_repair *repair, const struct bw_key *group,
+                                      struct bw_newest *known, struct bw_buffer *item);
 
 /** Items that are missing, and that others determine. (additions.c) */
 struct bw_error *bw_repair_plan_additions(struct bw_repair *repair);

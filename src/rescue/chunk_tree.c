@@ -38,7 +38,8 @@ struct search {
     struct bw_chunk_set system; /* system chunks of the superblock */
     struct bw_chunk_set known;
     struct bw_chunk_facts facts;
-    size_t work;   /* remaining budget for proofs */
+    size_t work; /* remaining budget for proofs */
+    enum stage last;
     bool complete; /* no chunk is missing */
     struct bw_tree_editor tree;
 };
@@ -311,7 +312,7 @@ static struct bw_error *find_chunks(struct search *search)
     search->work = WORK + (size_t)(gigabytes < MOST ? gigabytes : MOST) * WORK_OF_A_GIB;
     BW_TRY(bw_device_scan_begin(scan, fs));
     BW_TRY(bw_chunk_set_add_array(&search->system, &fs->superblock));
-    for (enum stage stage = SYSTEM_CHUNKS; !search->complete && stage <= DEVICES; stage++) {
+    for (enum stage stage = SYSTEM_CHUNKS; !search->complete && stage <= search->last; stage++) {
         BW_TRY(read_more(search, stage));
 
         /* Of several file systems with the same fsid, only blocks of the superblock's stay. The
@@ -406,9 +407,31 @@ static struct bw_error *make_tree(struct search *search)
     return NULL;
 }
 
+static void search_free(struct search *search)
+{
+    bw_editor_destroy(&search->tree);
+    bw_device_scan_free(&search->scan);
+    free(search->scan.identity.ids);
+    bw_chunk_set_free(&search->system);
+    bw_chunk_set_free(&search->known);
+    bw_chunk_facts_free(&search->facts);
+}
+
+struct bw_error *bw_rescue_find_chunks(struct bw_fs *fs, struct bw_newest *found)
+{
+    struct search search = {.fs = fs, .last = METADATA_CHUNKS};
+    struct bw_error *error = find_chunks(&search);
+    if (!error) {
+        *found = search.known.items;
+        search.known.items = (struct bw_newest){0};
+    }
+    search_free(&search);
+    return error;
+}
+
 struct bw_error *bw_rescue_chunk_tree(struct bw_fs *fs, struct bw_error *why)
 {
-    struct search search = {.fs = fs};
+    struct search search = {.fs = fs, .last = DEVICES};
     const size_t *count = &search.known.items.items.count;
     struct bw_error *error = find_chunks(&search);
     if (!error && !has_found(&search))
@@ -423,11 +446,6 @@ struct bw_error *bw_rescue_chunk_tree(struct bw_fs *fs, struct bw_error *why)
                           "the chunk tree is lost: it was rebuilt with %zu chunk%s%s", *count,
                           bw_plural(*count), is_partial ? "; others are missing" : "");
     }
-    bw_editor_destroy(&search.tree);
-    bw_device_scan_free(&search.scan);
-    free(search.scan.identity.ids);
-    bw_chunk_set_free(&search.system);
-    bw_chunk_set_free(&search.known);
-    bw_chunk_facts_free(&search.facts);
+    search_free(&search);
     return bw_rescue_end(error, why);
 }

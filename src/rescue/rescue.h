@@ -37,6 +37,10 @@ struct bw_error *bw_rescue_devices(struct bw_fs *fs);
  * nothing was set. (chunk_tree.c) */
 struct bw_error *bw_rescue_chunk_tree(struct bw_fs *fs, struct bw_error *why);
 
+/** Finds the chunks, in the system chunks and the metadata chunks. `found` is empty at first.
+ * (chunk_tree.c) */
+struct bw_error *bw_rescue_find_chunks(struct bw_fs *fs, struct bw_newest *found);
+
 /** If the current root tree cannot be read completely, sets fs->root_tree. Consumes `why`; returns
  * it if nothing was set. (root_tree.c) */
 struct bw_error *bw_rescue_root_tree(struct bw_fs *fs, struct bw_error *why);

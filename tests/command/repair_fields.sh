@@ -88,6 +88,9 @@ repairs 'missing: item (256 96 15)' subvolumes 5 256 96 15 delete
 repairs 'link: item (5 156 260)' subvolumes 1 5 156 260 delete
 repairs 'link: item (257 144 256)' subvolumes 1 257 144 256 delete
 repairs 'missing: item (1 204 22020096)' plain 4 1 204 22020096 delete
+repairs 'missing: item (256 228 13631488)' plain 3 256 228 13631488 delete
+repairs 'missing: item (256 228 22020096)' plain 3 256 228 22020096 delete
+repairs 'no copy of it is good' plain 3 256 228 30408704 delete # of the root tree
 repairs 'missing: item (22020096 192 16777216)' block-group-tree 11 22020096 192 - delete
 repairs 'group-missing: item (38797312' block-group-tree 11 38797312 192 - delete and \
     11 22020096 192 - set 0 8 999424
@@ -98,6 +101,7 @@ repairs 'they name the lost tree block 16384' plain super 80 8 16384
 repairs 'they name the lost tree block 16384' plain super 88 8 16384
 repairs 'it contradicts the chunk tree' plain super 267 1 43
 leaves plain 3 256 228 13631488 set 56 8 209715200
+leaves plain 3 256 228 13631488 delete and 4 1 204 13631488 delete
 leaves plain 5 256 84 397168884 delete and 5 256 96 7 delete
 leaves plain 5 258 12 257 delete and 5 257 96 2 delete
 
