@@ -9,7 +9,8 @@
  * The shared file $FAIL_FILE has the choice, and collects the points at which calls of a kind can
  * fail. A point of an allocation is a hash of the innermost eight frames of the program on its
  * stack, relative to where the program was loaded, so a loop is one point; memory that libraries
- * take for themselves is not of interest. All other calls are counted in each process.
+ * take for themselves is not of interest. All other calls are counted in each process. The highest
+ * byte of a point is the kind.
  *
  * It is preloaded. With WRAPPED defined, it is linked into the program with --wrap for each
  * CALL(...) below, because sanitizers have allocation functions of their own.
@@ -53,7 +54,7 @@ enum { SHORT = 1000, OTHER_BYTES, DIE };
 
 /* fail_calls.py reads and writes this structure. */
 struct shared {
-    uint64_t kind;   /* the calls to count or to fail */
+    uint64_t kind;   /* the calls to fail, or to collect (0: all) */
     uint64_t point;  /* where one fails; 0: nowhere, all are collected */
     uint64_t depth;  /* of the stack there */
     uint64_t action; /* an error number, or one of the above */
@@ -69,7 +70,8 @@ struct shared {
 
 static struct shared *shared;
 static uintptr_t program_start, program_end;
-static _Atomic uint64_t calls; /* of this process, the number of which is in the upper half */
+static _Atomic uint64_t calls[MESSAGE + 1]; /* of this process */
+static _Atomic uint64_t process;            /* its number */
 static _Atomic bool failing;
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 
@@ -106,7 +108,9 @@ static int find_program(struct dl_phdr_info *info, size_t size, void *context)
 
 static void count_process(void)
 {
-    atomic_store(&calls, (atomic_fetch_add(&shared->processes, 1) + 1) << 32);
+    atomic_store(&process, atomic_fetch_add(&shared->processes, 1) + 1);
+    for (unsigned i = 0; i <= MESSAGE; i++)
+        atomic_store(&calls[i], 0);
 }
 
 static void open_streams(void)
@@ -192,10 +196,15 @@ static void remember(uint64_t point, uint64_t depth, const uint64_t offsets[KEPT
     }
 }
 
+static bool is_wanted(enum kind kind)
+{
+    return !shared->kind || shared->kind == kind;
+}
+
 /* Returns the action if a call of this kind fails, or 0. */
 static int action(enum kind kind)
 {
-    if (!shared || !kind || shared->kind != kind || inside)
+    if (!shared || !kind || !is_wanted(kind) || inside)
         return 0;
     inside = true;
     uint64_t offsets[KEPT] = {0}, hash = 0;
@@ -204,7 +213,9 @@ static int action(enum kind kind)
     const uint64_t depth = (uintptr_t)__builtin_frame_address(0) % 4096;
     if (all || (by_stack && depth == shared->depth))
         hash = hash_stack(offsets);
-    const uint64_t point = by_stack ? hash : atomic_fetch_add(&calls, 1) + 1;
+    const uint64_t number =
+        by_stack ? hash >> 8 : atomic_load(&process) << 32 | atomic_fetch_add(&calls[kind], 1);
+    const uint64_t point = (uint64_t)kind << 56 | number;
     bool fails = atomic_load(&failing);
     if (all && hash) {
         remember(point, depth, offsets);
@@ -454,7 +465,7 @@ DECLARE(ssize_t, copy_file_range, int from, off64_t *from_offset, int to, off64_
 /* As on NFS, where the disk can be full only now; the descriptor is closed in any case. */
 DECLARE(int, close, int descriptor)
 {
-    const int flags = shared && shared->kind == WRITE ? fcntl(descriptor, F_GETFL) : -1;
+    const int flags = shared && is_wanted(WRITE) ? fcntl(descriptor, F_GETFL) : -1;
     const bool written = flags >= 0 && (flags & O_ACCMODE) != O_RDONLY &&
                          descriptor != STDERR_FILENO && kind_of(descriptor, WRITE) == WRITE;
     const int problem = written && fails(WRITE) ? errno : 0;

@@ -15,14 +15,15 @@ one.
     --functions FILE the program of tests/failing/functions.c
     --kind LIST      only these kinds of failures: memory,read,write,start,message
     --command REGEX  only commands that match
-    --most N         try at most N points of each kind in each command, each in one way; a tenth of
-                     them in commands with "few"
+    --most N         try at most N points of each command, each in one way; a tenth of them in
+                     commands with "few"
     --point HEX      try only this point, and print what it does
     --action REGEX   only these ways to fail
     --verbose        the numbers of each command
 """
 import argparse
 import errno
+import functools
 import json
 import mmap
 import os
@@ -39,10 +40,12 @@ import tempfile
 SLOTS, FRAMES, HEAD = 1 << 14, 11, 56
 SLOT = 8 * (2 + FRAMES)
 SIZE = HEAD + SLOTS * SLOT
-PART = 1 << 20
+PART = 1 << 16
+ZEROS = bytes(PART)
 TIMEOUT = 60 * int(os.environ.get("SLOWNESS", "1"))
 
 KINDS = {"memory": 1, "read": 2, "write": 3, "start": 4, "message": 5}
+KIND_NAMES = {0: None, **{number: name for name, number in KINDS.items()}}
 SHORT, OTHER_BYTES, DIE = range(1000, 1003)
 # (name, action, whether all later calls fail, too)
 ACTIONS = {
@@ -81,7 +84,7 @@ few memory write start message: extract -q -j1 -C OUT/files --preserve {lost-lea
 few memory read write start message: extract -q -j1 --subvolumes -C OUT/files {subvolumes}
 memory read write start: send -j1 -f OUT/stream {differences} third
 memory write: send -j1 -p first {differences} third
-memory read write start: copy -f OUT/copy {plain}
+memory read write start: copy -f OUT/copy {past}
 few memory read write start: copy -C OUT/copy {raid1-2}
 memory read write start: metadump -f OUT/dump {plain}
 memory read: metadump --compress 1 -f OUT/dump {log-tree}
@@ -157,10 +160,13 @@ class Run:
                                   for name in ("stdout", "stderr"))
         self.errors = set(self.stderr.split(b"\n"))
         self.files = dict(list_files(os.path.join(folder, "OUT")))
-        # The width of columns, and the comma after a row of JSON, depend on the other rows; so does
-        # the number of a repair.
-        self.lines = [re.sub(rb"^\d+ (?=identical )", b"", b" ".join(line.split()).rstrip(b","))
-                      for line in self.text.split(b"\n")]
+
+    @functools.cached_property
+    def lines(self):
+        """The width of columns, and the comma after a row of JSON, depend on the other rows; so
+        does the number of a repair."""
+        return [re.sub(rb"^\d+ (?=identical )", b"", b" ".join(line.split()).rstrip(b","))
+                for line in self.text.split(b"\n")]
 
 
 def content_of(path):
@@ -179,7 +185,7 @@ def data_of(path):
             except OSError: # only a hole
                 break
             part = os.pread(file.fileno(), PART, start)
-            if part != bytes(len(part)):
+            if part != ZEROS[:len(part)]:
                 parts.append((start, part))
             at = start + PART
         return size, parts
@@ -200,6 +206,8 @@ class Command:
         kinds, words = line.split(": ", 1)
         self.kinds = [kind for kind in kinds.split() if kind in options.kind.split(",")]
         self.most = options.most and -(-options.most // (10 if "few" in kinds.split() else 1))
+        if options.point:
+            self.most = None
         self.words, self.options, self.shared = words.split(), options, shared
         self.name, self.process = words, None
 
@@ -236,11 +244,12 @@ class Command:
         self.process.communicate()
         self.process = None
 
-    def run(self, kind, point=0, depth=0, action=0, later=0):
+    def run(self, kinds, point=0, depth=0, action=0, later=0):
         """Runs main() in a child of the program."""
         folder = os.path.join(self.options.scratch, "OUT")
         os.mkdir(folder)
-        struct.pack_into("<7Q", self.shared.map, 0, KINDS[kind], point, depth, action, later, 0, 0)
+        kind = KINDS[kinds[0]] if len(kinds) == 1 else 0 # all
+        struct.pack_into("<7Q", self.shared.map, 0, kind, point, depth, action, later, 0, 0)
         if not self.process:
             self.start()
         self.process.stdin.write(b"x")
@@ -254,16 +263,18 @@ class Command:
         shutil.rmtree(folder)
         return run
 
-    def points(self, kind):
-        """A run without a failure, and its points, with the depths and frames of their stacks."""
+    def points(self):
+        """A run without a failure; and the points of each kind, with the depths and frames of their
+        stacks."""
         self.shared.map[HEAD:] = bytes(SIZE - HEAD)
-        whole = self.run(kind)
-        found = []
+        whole = self.run(self.kinds)
+        found = {kind: [] for kind in self.kinds}
         with memoryview(self.shared.map)[HEAD:] as slots, slots.cast("Q") as numbers:
-            for at in range(0, len(numbers), 2 + FRAMES):
-                if numbers[at]:
-                    point, depth, *frames = numbers[at:at + 2 + FRAMES]
-                    found.append((point, depth, [frame for frame in frames if frame]))
+            for at, point in enumerate(numbers[::2 + FRAMES].tolist()):
+                kind = KIND_NAMES[point >> 56]
+                if kind in found:
+                    _, depth, *frames = numbers[at * (2 + FRAMES):(at + 1) * (2 + FRAMES)]
+                    found[kind].append((point, depth, [frame for frame in frames if frame]))
         return whole, found
 
 
@@ -331,7 +342,7 @@ def complaint(command, kind, point, action, whole, got):
     if b"runtime error" in got.stderr or b"Sanitizer" in got.stderr:
         report = re.search(rb"runtime error.*|SUMMARY.*|ERROR: .*", got.stderr).group()
         return "a sanitizer: " + report.decode(errors="replace")
-    ended_itself = kind == "message" and point >> 32 == 1
+    ended_itself = kind == "message" and point >> 32 & 0xffffff == 1
     if got.status == -signal.SIGABRT and ABORTED in got.stderr:
         return None
     if not ended_itself and (got.status < 0 or got.status > 127):
@@ -384,58 +395,80 @@ def mixed(point):
     return point * 0x9e3779b97f4a7c15 % 2 ** 64
 
 
-def chosen(points, most, options, tried):
-    """Of points that another command has tried, only a fifth: the failing function is the same."""
+def sample(points, most):
+    """Of each kind, an equal share of the points; kinds that have fewer leave the rest to others.
+    """
+    found = {}
+    for kind in sorted(points, key=lambda one: len(points[one])):
+        share = most and most // (len(points) - len(found))
+        found[kind] = sorted(points[kind], key=lambda one: mixed(one[0]))[:share]
+        most = most and most - len(found[kind])
+    return found
+
+
+def chosen(points, command, options, tried):
+    """Of allocations that another command has tried, only three are tried again: the failing
+    function is the same."""
     if options.point:
         return [one for one in points if one[0] == int(options.point, 16)]
-    sample = sorted(points, key=lambda one: mixed(one[0]))[:most]
-    repeated = [one for one in sample if one[0] in tried]
-    tried.update(one[0] for one in sample)
-    needless = repeated[most // 5 + 1:] if most else []
-    return [one for one in sample if one not in needless]
-
-
-def try_kind(command, kind, options, counts):
-    whole, points = command.points(kind)
-    total = len(points)
-    # A build with sanitizers has no sandbox, so an extraction has no other process to send to.
-    needless = kind == "message" and not options.library
-    if (not total and not needless) or b"Sanitizer" in whole.stderr:
-        print("FAULT: %s: %s: without a failure: %d points, status %s: %s" % (
-            kind, command.name, total, whole.status, whole.stderr.decode(errors="replace")))
-        counts["faults"] += 1
-    tried = faults = 0
     # Other calls are counted, so the same number is another call in another command.
-    known = counts["stacks"] if kind == "memory" else set()
-    for point, depth, frames in chosen(points, command.most, options, known):
-        actions = [one for one in ACTIONS[kind] if re.search(options.action, one[0])]
-        if command.most and actions: # one of them
-            actions = [actions[(mixed(point) + counts["commands"]) % len(actions)]]
-        for name, action, later in actions:
-            got = command.run(kind, point, depth, action, later)
-            tried += got.fired > 0
-            wrong = complaint(command, kind, point, action, whole, got)
-            if wrong and ACCEPTED.match("%s: %s: %s" % (kind, command.name, wrong)):
-                wrong = None
-            if options.point:
-                sys.stdout.flush()
-                sys.stdout.buffer.write(got.stderr)
-            if wrong:
-                faults += 1
-                print("FAULT: %s %s at %x: %s: %s\n    %s" % (
-                    kind, name, point, command.name, wrong,
-                    stack(next(command.arguments()), frames)))
-        if not command.process: # it hung, and stacks of another process have other depths
-            break
+    repeated = [one for one in points if one[0] in tried and one[0] >> 56 == KINDS["memory"]]
+    tried.update(one[0] for one in points)
+    needless = repeated[3:] if command.most else []
+    return [one for one in points if one not in needless]
+
+
+def try_point(command, point, depth, frames, options, counts, whole):
+    """Lets a call fail in each way, or in one of them. Returns the numbers of failures and faults.
+    """
+    kind = KIND_NAMES[point >> 56]
+    actions = [one for one in ACTIONS[kind] if re.search(options.action, one[0])]
+    if command.most and actions:
+        actions = [actions[(mixed(point) + counts["commands"]) % len(actions)]]
+    tried = faults = 0
+    for name, action, later in actions:
+        got = command.run([kind], point, depth, action, later)
+        tried += got.fired > 0
+        wrong = complaint(command, kind, point, action, whole, got)
+        if wrong and ACCEPTED.match("%s: %s: %s" % (kind, command.name, wrong)):
+            wrong = None
+        if options.point:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(got.stderr)
+        if wrong:
+            faults += 1
+            print("FAULT: %s %s at %x: %s: %s\n    %s" % (
+                kind, name, point, command.name, wrong,
+                stack(next(command.arguments()), frames)))
+    return tried, faults
+
+
+def try_command(command, options, counts):
+    whole, points = command.points()
+    for kind in command.kinds:
+        # A build with sanitizers has no sandbox, so an extraction has no other process to send to.
+        needless = kind == "message" and not options.library
+        if (not points[kind] and not needless) or b"Sanitizer" in whole.stderr:
+            print("FAULT: %s: %s: without a failure: %d points, status %s: %s" % (
+                kind, command.name, len(points[kind]), whole.status,
+                whole.stderr.decode(errors="replace")))
+            counts["faults"] += 1
+    for kind, some in sample(points, command.most).items():
+        tried = faults = 0
+        for point in chosen(some, command, options, counts["known"]):
+            if not command.process: # it hung, and stacks of another process have other depths
+                break
+            numbers = try_point(command, *point, options, counts, whole)
+            tried, faults = tried + numbers[0], faults + numbers[1]
+        counts["tried"] += tried
+        counts["faults"] += faults
+        counts["chosen"] += len(some)
+        counts[kind] += len(points[kind])
+        if options.verbose:
+            print("%s: %s: %d points, %d failures, %d faults" % (
+                command.name, kind, len(points[kind]), tried, faults))
     command.end()
     counts["commands"] += 1
-    counts["points"] += total
-    counts["tried"] += tried
-    counts["faults"] += faults
-    counts[kind] = counts.get(kind, 0) + total
-    if options.verbose:
-        print("%s: %s: %d points, %d failures, %d faults" % (command.name, kind, total, tried,
-                                                              faults))
     sys.stdout.flush()
 
 
@@ -453,19 +486,19 @@ def main():
     parser.add_argument("fixtures")
     options = parser.parse_args()
     options.fixtures = os.path.abspath(options.fixtures)
-    counts = {"commands": 0, "points": 0, "tried": 0, "faults": 0, "stacks": set()}
+    counts = {"commands": 0, "chosen": 0, "tried": 0, "faults": 0, "known": set(),
+              **{kind: 0 for kind in KINDS}}
     with tempfile.TemporaryDirectory() as scratch:
         options.scratch = scratch
         shared = Shared(scratch)
-        commands = [Command(options, line, shared) for line in COMMANDS.strip().split("\n")]
-        commands = [one for one in commands
-                    if one.is_known() and re.search(options.command, one.name)]
-        for kind in options.kind.split(","):
-            for command in (one for one in commands if kind in one.kinds):
-                try_kind(command, kind, options, counts)
-    print("%d distinct points (%s), %d failures tried, %d faults" % (
-        counts["points"], ", ".join("%d of %s" % (counts[kind], kind) for kind in KINDS
-                                    if kind in counts), counts["tried"], counts["faults"]))
+        for line in COMMANDS.strip().split("\n"):
+            command = Command(options, line, shared)
+            if command.kinds and command.is_known() and re.search(options.command, command.name):
+                try_command(command, options, counts)
+    print("%d distinct points (%s), %d chosen, %d failures tried, %d faults" % (
+        sum(counts[kind] for kind in KINDS),
+        ", ".join("%d of %s" % (counts[kind], kind) for kind in KINDS if counts[kind]),
+        counts["chosen"], counts["tried"], counts["faults"]))
     return counts["faults"] > 0 or not counts["tried"]
 
 
