@@ -11,6 +11,9 @@
 #include "base/parts.h"
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP    make_files
+#define GROUP_TEARDOWN remove_files
+
 static char directory[] = "/tmp/folder-XXXXXX";
 
 static char *path_of(const char *name)
@@ -248,14 +251,4 @@ static void test_bad_maps(void **state)
     }
     expect_error(bw_bad_map_read(path_of("missing"), add_range, NULL, NULL), BW_ERROR_SYSTEM,
                  "/missing: ");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),      cmocka_unit_test(test_files),
-        cmocka_unit_test(test_attributes), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_bad_maps),
-    };
-    return cmocka_run_group_tests(tests, make_files, remove_files);
 }

@@ -7,6 +7,9 @@
 
 #include "base/glob.h"
 
+#define GROUP_SETUP    open_glob
+#define GROUP_TEARDOWN close_glob
+
 static struct bw_glob glob;
 
 static bool matches(const char *pattern, const char *text)
@@ -148,17 +151,4 @@ static int close_glob(void **state)
 {
     bw_glob_close(&glob);
     return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_patterns),
-        cmocka_unit_test(test_folding),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_without_utf8),
-        cmocka_unit_test(test_locale_of_the_thread),
-        cmocka_unit_test(test_time),
-    };
-    return cmocka_run_group_tests(tests, open_glob, close_glob);
 }

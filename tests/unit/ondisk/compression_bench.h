@@ -14,6 +14,9 @@
 #include "ondisk/compression.h"
 #include "support/walk_helpers.h"
 
+#define GROUP_SETUP    set_up
+#define GROUP_TEARDOWN tear_down
+
 enum {
     LARGEST = BW_MAX_COMPRESSED_EXTENT,
     ROOM = 512 << 10, /* for a stream that is no smaller than what it holds */

@@ -186,18 +186,3 @@ static void test_limits(void **state)
     assert_string_equal(bw_compression_name(BW_COMPRESS_ZLIB), "zlib");
     assert_null(bw_compression_name(BW_COMPRESS_TYPES));
 }
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_none),
-        cmocka_unit_test(test_streams_of_the_kernel),
-        cmocka_unit_test(test_streams_cut_off),
-        cmocka_unit_test(test_flipped_bits),
-        cmocka_unit_test(test_zeros_and_noise),
-        cmocka_unit_test(test_bombs),
-        cmocka_unit_test(test_limits),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}

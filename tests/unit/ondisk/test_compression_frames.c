@@ -254,15 +254,3 @@ static void test_zstd_frames(void **state)
     memcpy(bench->stream, "\x50\x2a\x4d\x18\x04\0\0\0four", 12);
     expect_corrupt(bench, BW_COMPRESS_ZSTD, 4096, "zstd: no frame");
 }
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zlib_encoders), cmocka_unit_test(test_zlib_headers),
-        cmocka_unit_test(test_lzo_segments),  cmocka_unit_test(test_lzo_lengths),
-        cmocka_unit_test(test_inline_lzo),    cmocka_unit_test(test_short_inline_data),
-        cmocka_unit_test(test_lzo_padding),   cmocka_unit_test(test_zstd_windows),
-        cmocka_unit_test(test_zstd_frames),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
