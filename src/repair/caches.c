@@ -7,7 +7,8 @@
  * - The lost root of a uuid tree that is one leaf becomes an empty leaf, which the next mount
  *   fills.
  * - Lost leaves of the device tree and of the block group tree get the items that the chunks imply.
- * - The lost root of a chunk tree that is one leaf gets the items that rescue/chunk_tree.c found.
+ * - A lost leaf of the chunk tree, which may be its root, gets the items that rescue/chunk_tree.c
+ *   found.
  *
  * A leaf keeps its address, generation and first key, so its parent stays right. If the items do
  * not fit in, the tree is marked as invalid (superblock_changes.c), so that the next mount builds
@@ -260,6 +261,8 @@ static struct bw_error *plan_leaf(struct caches *caches, struct bw_repair_findin
         what = "leaf of the device tree";
     else if (caches->tree->id == BW_BLOCK_GROUP_TREE)
         what = "leaf of the block group tree";
+    else if (caches->tree->id == BW_CHUNK_TREE && caches->tree->root.level)
+        what = "leaf of the chunk tree";
     else if (caches->tree->id == BW_CHUNK_TREE)
         what = "root of the chunk tree";
     return bw_repair_edit_contents(
@@ -457,11 +460,34 @@ struct bw_error *bw_repair_plan_caches(struct bw_repair *repair, bool of_chunks)
     return error;
 }
 
+/* Plans a lost leaf of the chunk tree, which is perhaps the root, with the chunks that were found.
+ */
+static struct bw_error *plan_chunk_leaf(struct caches *caches, struct bw_repair_finding *finding,
+                                        const struct bw_block_pointer *pointer, bool *is_possible)
+{
+    struct bw_fs *fs = caches->repair->fs;
+    const struct bw_tree_block_expectation *expectation = &pointer->expectation;
+    caches->first = expectation->first_key;
+    caches->end = expectation->end_key;
+    BW_TRY(begin_leaf(caches, pointer->bytenr, expectation->generation));
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_repair_all_items(&items, fs, &fs->chunk_tree);
+    for (const struct bw_item *item; !caches->is_full && (item = bw_fs_items_next(&items));)
+        add_item(caches, item->key, item->data, item->size);
+    BW_TRY(bw_fs_items_error(&items));
+    *is_possible = !caches->is_full && (!expectation->has_first_key ||
+                                        begins_with(&caches->leaf, &expectation->first_key));
+    return *is_possible
+               ? plan_leaf(caches, finding, pointer->bytenr, true, NULL,
+                           "the device extents and the block groups, which agree with all chunks")
+               : NULL;
+}
+
 struct bw_error *bw_repair_plan_chunk_root(struct bw_repair *repair)
 {
     struct bw_fs *fs = repair->fs;
     const struct bw_tree lost = {.id = BW_CHUNK_TREE, .root = fs->superblock.chunk_root};
-    struct caches caches = {.repair = repair, .tree = &lost, .end = BW_KEY_MAX};
+    struct caches caches = {.repair = repair, .tree = &lost, .group = ++repair->groups};
     struct bw_repair_finding *finding = NULL;
     bool is_sure = true; /* that no chunk is missing or stale */
     for (size_t i = 0; i < repair->findings.count; i++) {
@@ -474,20 +500,29 @@ struct bw_error *bw_repair_plan_chunk_root(struct bw_repair *repair)
         if (bw_repair_is(other, "root-lost") && other->logical == lost.root.bytenr)
             finding = other;
     }
-    if (!finding || !is_sure || finding->planned || lost.root.level || repair->is_made ||
+    if (!finding || !is_sure || finding->planned || lost.root.level > 1 || repair->is_made ||
         fs->chunk_tree.root.bytenr < BW_MEMORY_START || bw_fs_status(fs).missing_devices)
         return NULL;
     BW_AUTO_FREE uint8_t *bytes = caches.leaf.bytes = malloc(fs->superblock.nodesize);
     if (!bytes)
         return bw_error_no_memory();
-    BW_TRY(begin_leaf(&caches, lost.root.bytenr, lost.root.generation));
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_repair_all_items(&items, fs, &fs->chunk_tree);
-    for (const struct bw_item *item; !caches.is_full && (item = bw_fs_items_next(&items));)
-        add_item(&caches, item->key, item->data, item->size);
-    BW_TRY(bw_fs_items_error(&items));
-    return caches.is_full
-               ? NULL
-               : plan_leaf(&caches, finding, lost.root.bytenr, true, NULL,
-                           "the device extents and the block groups, which agree with all chunks");
+    bool is_possible = true;
+    const struct bw_block_pointer root = bw_tree_root_pointer(&lost, false);
+    if (!lost.root.level)
+        return plan_chunk_leaf(&caches, finding, &root, &is_possible);
+    BW_AUTO_FREE uint8_t *blocks = bw_block_buffer(&fs->reader, 2);
+    if (!blocks)
+        return bw_error_no_memory();
+    BW_AUTO_ERROR struct bw_error *lost_root = bw_block_read(&fs->reader, &root, blocks);
+    if (lost_root)
+        return NULL;
+    const struct bw_node node = bw_node_view(blocks, fs->superblock.nodesize);
+    for (uint32_t slot = 0; slot < node.item_count && is_possible; slot++) {
+        const struct bw_block_pointer leaf = bw_tree_child_pointer(&root, &node, slot);
+        BW_AUTO_ERROR struct bw_error *lost_leaf =
+            bw_block_read(&fs->reader, &leaf, blocks + fs->superblock.nodesize);
+        if (lost_leaf)
+            BW_TRY(plan_chunk_leaf(&caches, finding, &leaf, &is_possible));
+    }
+    return NULL;
 }

@@ -289,6 +289,27 @@ images=("$WORK/lost.img" "$WORK/target.img")
 is "a lost device tree and a target: nothing is chosen" \
     "$("$PROGRAM" repair -q -o class_name,chosen "${images[@]}" 2> /dev/null)" $'loss\t0'
 
+# A leaf of a larger chunk tree.
+if have mkfs.btrfs; then
+    for number in {10..45}; do truncate -s 110M "$WORK/pool$number.img"; done
+    mkfs.btrfs -q -n 4096 -d single -m dup "$WORK"/pool*.img > "$WORK/out" 2>&1
+    leaf=$("$PROGRAM" dump -q --tree chunk "$WORK"/pool*.img | awk '/^leaf/ { print $2; exit }')
+    mapfile -t places < <("$PROGRAM" map -q -o offset "$WORK"/pool*.img "$leaf+4096")
+    "$PROGRAM" dump -q --tree chunk "$WORK"/pool*.img > "$WORK/whole"
+    for place in "${places[@]}"; do
+        printf 'xxxx' | dd of="$WORK/pool45.img" bs=1 seek=$((place + 200)) conv=notrunc status=none
+    done
+    rm -rf "$WORK/fixed"
+    expect "a leaf of the chunk tree: repair" 0 - repair -q -C "$WORK/fixed" -o what \
+        "$WORK"/pool*.img
+    is "a leaf of the chunk tree: the plan" "$(cat "$WORK/out")" "leaf of the chunk tree"
+    is "the repaired leaf of the chunk tree is the undamaged one" "$("$PROGRAM" dump -q \
+        --tree chunk --patch "$WORK/fixed/devid-36.qcow2" "$WORK"/pool*.img)" "$(cat "$WORK/whole")"
+    rm "$WORK"/pool*.img
+else
+    skip mkfs.btrfs "a leaf of a larger chunk tree"
+fi
+
 # The lost root of the chunk tree, unless a chunk or a device extent may be missing.
 cp --sparse=always "$fixtures/lost-tree-chunk/dev1.img" "$WORK/lost.img"
 status "a lost chunk tree" 0 "$WORK/lost.img"
