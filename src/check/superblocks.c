@@ -470,6 +470,42 @@ static struct copy *correct_copies(struct bw_check *check, struct copy *copies, 
     return best;
 }
 
+/* Searches a bad copy before its place, and returns the distance or 0: dd with conv=noerror, but
+ * without sync, leaves out unreadable blocks. */
+static uint64_t find_shift(struct bw_check *check, const struct bw_image *image,
+                           const struct copy *copy)
+{
+    enum { MOST = 1 << 20, SECTOR = 512 };
+    if (copy->offset < MOST)
+        return 0;
+    BW_AUTO_FREE uint8_t *bytes = malloc(MOST);
+    BW_AUTO_ERROR struct bw_error *error =
+        bytes ? bw_read_raw(NULL, image->storage, copy->offset - MOST, bytes, MOST)
+              : bw_error_no_memory();
+    if (bw_check_lacks_memory(check, error))
+        return 0;
+    for (uint32_t shift = SECTOR; !error && shift <= MOST; shift += SECTOR) {
+        const struct bw_disk_superblock *super = (const void *)(bytes + MOST - shift);
+        if (bw_get64(super->magic) == BW_SUPERBLOCK_MAGIC &&
+            bw_get64(super->bytenr) == copy->offset)
+            return shift;
+    }
+    return 0;
+}
+
+/* A copy that cannot be used. */
+static void report_bad_copy(struct bw_check *check, const struct bw_image *image,
+                            const struct copy *copy, bool repairable)
+{
+    const uint64_t shift = find_shift(check, image, copy);
+    if (shift)
+        find(check, BW_CODE_super_bad, copy, false,
+             "%s; it is %" PRIu64 " bytes before its place: the image lacks bytes in front of it",
+             copy->bad->message, shift);
+    else
+        find(check, BW_CODE_super_bad, copy, repairable, "%s", copy->bad->message);
+}
+
 /* All copies of an image. `first`, of the file system, is set by the first good one of a device
  * that is up to date. */
 static void check_image(struct bw_check *check, const struct bw_image *image, struct copy *first)
@@ -491,7 +527,7 @@ static void check_image(struct bw_check *check, const struct bw_image *image, st
         if (is_unrestored(&copies[i], copies))
             find(check, BW_CODE_metadump, &copies[i], false, "btrfs-image does not restore it");
         else if (copies[i].bad)
-            find(check, BW_CODE_super_bad, &copies[i], best, "%s", copies[i].bad->message);
+            report_bad_copy(check, image, &copies[i], best);
         else if (best && &copies[i] != best)
             compare_copies(check, &copies[i], best->bytes, &best->superblock, true);
     }

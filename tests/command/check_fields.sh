@@ -81,6 +81,14 @@ finds 4 block-header,memory-suspected plain 5 257 1 0 block 56 1 0
 finds 4 block-layout plain 5 257 1 0 block 118 4 5
 finds 0 uuid-extra,uuid-missing plain 9 9747775022879163068 251 7912238250860246186 set 0 8 257
 finds 4 super-device plain super 283 8 5
+{ head -c 40M "$fixtures/plain/dev1.img" && tail -c +41947137 "$fixtures/plain/dev1.img"; } |
+    cp --sparse=always /dev/stdin "$WORK/image"
+expect "an image without 4 KiB of its middle" 4 . check "$WORK/image"
+holds "the image lacks them" out_has '^error super-bad.* it is 4096 bytes before its place: '
+{ head -c 4096 /dev/zero && cat "$WORK/image"; } | cp --sparse=always /dev/stdin "$WORK/later"
+expect "the image, and its copy behind 4 KiB" 0 . sum -0 --alternatives --device "$WORK/later" \
+    "$WORK/image"
+holds "have all files" sums_match plain
 finds 4 device-differs plain super 267 1 43
 finds 4 system-chunk plain super 884 8 22085632
 finds 4 root-lost plain super 80 8 16384
