@@ -80,6 +80,7 @@ int main(int argc, char **argv)
     if (!have_stack())
         return STATUS_CANNOT;
     signal(SIGPIPE, SIG_IGN); /* only a broken stdout ends the program: see cmd_write() */
+    signal(SIGXFSZ, SIG_IGN); /* EFBIG is enough */
     for (size_t i = 0; argc > 1 && cmd_table[i]; i++)
         if (strcmp(argv[1], cmd_table[i]->name) == 0)
             return cmd_run(cmd_table[i], argc - 1, argv + 1);

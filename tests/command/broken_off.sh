@@ -95,6 +95,11 @@ for words in "" --no-data; do
 done
 (ulimit -f 8; "$PROGRAM" tar -f "$archive" "$compressed") > /dev/null 2> "$WORK/err"
 holds "a file that may not get so large" gone
+holds "a message says why" grep -q 'File too large$' "$WORK/err"
+(ulimit -f 8; "$PROGRAM" extract -C "$WORK/small" "$compressed") 2> "$WORK/err"
+is "files that may not get so large: status" $? 1
+holds "they are named" grep -q '/[^ ]*: cannot write: File too large$' "$WORK/err"
+holds "others are extracted" [ -n "$(find "$WORK/small" -type f)" ]
 (ulimit -f 1; "$PROGRAM" roots --index "$archive" "$plain") > /dev/null 2> "$WORK/err"
 holds "an index that may not get so large" gone
 

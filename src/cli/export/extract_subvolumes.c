@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,7 +185,6 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
     struct bw_error *error = bw_channel_fork(&extraction->channel, &extraction->child);
     if (!error && !extraction->child) {
         cmd_ignore_exit_signals();
-        signal(SIGXFSZ, SIG_IGN); /* EFBIG is enough */
         /* links between deep trees keep two directories of each level open */
         struct rlimit limit;
         if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
