@@ -299,6 +299,20 @@ static bool may_be_empty(const struct bw_reached_block *leaf)
     }
 }
 
+/* Whether a subvolume has an entry in the item: the links between subvolumes are compared with it.
+ */
+static bool names_subvolume(const struct bw_item *item)
+{
+    if (item->key.type != BW_DIR_ITEM && item->key.type != BW_DIR_INDEX)
+        return false;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    bool found = false;
+    while (!found && bw_dir_entry_next(&cursor, &entry))
+        found = entry.location.type == BW_ROOT_ITEM;
+    return found;
+}
+
 bool bw_check_leaf(const struct bw_reached_block *leaf, struct bw_last_inode *last)
 {
     const bool needs_checksums = leaf->check->references && leaf->check->extents_known &&
@@ -346,6 +360,8 @@ bool bw_check_leaf(const struct bw_reached_block *leaf, struct bw_last_inode *la
             note_inode(leaf->tree, &item, last);
             last->in_leaf = true;
         }
+        if (inside && leaf->check->save && leaf->tree->is_subvolume)
+            has_noted |= names_subvolume(&item);
         if (inside && item.key.type == BW_EXTENT_DATA && needs_checksums)
             check_extent(leaf, &item, last);
         previous = item;

@@ -38,8 +38,9 @@ void bw_check_header(const struct bw_reached_block *block);
 void bw_check_owner(const struct bw_reached_block *block);
 
 /** Checks the order and places of the items of a leaf, their contents, and whether file extents
- * have checksums, or rightly none. Returns whether there are inodes that each check has to note:
- * with fs-verity, or with a flag of Synology's kernels. */
+ * have checksums, or rightly none. Returns whether there is something that each check has to
+ * note: inodes with fs-verity, or with a flag of Synology's kernels, and for a baseline, entries of
+ * subvolumes. */
 bool bw_check_leaf(const struct bw_reached_block *leaf, struct bw_last_inode *last);
 
 /** Counts the references of a block to its children or to data, and returns what they add up to.

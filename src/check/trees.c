@@ -137,13 +137,21 @@ static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
     return sums;
 }
 
+/* Whether another pass reads the whole tree, even where it is unchanged: it must not compare the
+ * rest of a damaged tree as if that were all. */
+static bool is_read_anyway(uint64_t tree)
+{
+    return tree == BW_ROOT_TREE || tree == BW_CHUNK_TREE || tree == BW_DEVICE_TREE ||
+           tree == BW_UUID_TREE || tree == BW_QUOTA_TREE;
+}
+
 /* The leaf in the baseline, if the walk can skip it. */
 static const struct bw_known_leaf *skip_leaf(struct walk *walk, struct worker *worker,
                                              const struct bw_block_pointer *pointer)
 {
     struct bw_check *check = walk->check;
     const struct bw_known_leaf *leaf = NULL;
-    if (check->skips && !walk->in_log)
+    if (check->skips && !walk->in_log && !is_read_anyway(walk->tree->tree.id))
         leaf = bw_unchanged_leaf(check, walk->tree, pointer);
     if (leaf && leaf->facts & BW_LEAF_DEPENDS && !worker->has_skipped &&
         !bw_check_is_summed(check, walk->tree, leaf->sums.first_inode,

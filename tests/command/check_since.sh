@@ -116,6 +116,18 @@ expect "a changed leaf with the old generation" 0 'damage to their storage is no
     check --since "$base" "$image"
 expect "a whole check finds it" 4 'link-count' check "$image"
 
+# Unchanged leaves that other passes read: their items are not missing, but lost.
+expect "a baseline of the same image" 0 - check -q --save "$WORK/same" "$later"
+for tree in uuid fs; do
+    copy "$tree"
+    leaf=$("$PROGRAM" dump --tree $tree "$image" | awk '/^leaf/ { print $2; exit }')
+    for offset in $("$PROGRAM" map -o offset "$image" "$leaf"); do
+        printf damage | dd of="$image" bs=1 seek=$((offset + 2000)) conv=notrunc status=none
+    done
+    expect "a lost leaf of tree $tree" 4 'block-checksum' check --since "$WORK/same" "$image"
+    is "$tree: the findings of a whole check" "$(findings --since "$WORK/same")" "$(findings)"
+done
+
 # Data: new ones, those that were bad, and all if they have not been read before.
 copy data
 flip "$image" /files/new-later
