@@ -137,8 +137,8 @@ static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
     return sums;
 }
 
-/* Whether another pass reads the whole tree, even where it is unchanged: it must not compare the
- * rest of a damaged tree as if that were all. */
+/* Whether another pass reads the whole tree, even where it is unchanged. It has to know whether
+ * parts of the tree are lost. */
 static bool is_read_anyway(uint64_t tree)
 {
     return tree == BW_ROOT_TREE || tree == BW_CHUNK_TREE || tree == BW_DEVICE_TREE ||

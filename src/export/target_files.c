@@ -334,8 +334,8 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
     return NULL;
 }
 
-/* Returns errno of a write at `offset`, or of a new size. A file system that stores holes may have
- * no space for those of one file, but for other files: then it is EFBIG instead of ENOSPC. */
+/* Returns errno of a write at `offset`, or of a new size. If the file system stores holes, and has
+ * no space for the holes of this file, it returns EFBIG: other files may fit. */
 static int growth_problem(const struct bw_target_file *file, uint64_t offset)
 {
     const int problem = errno;
