@@ -62,7 +62,7 @@ static struct bw_error *can_be_first(struct bw_repair *repair, const struct addi
 {
     struct bw_repair_path path;
     BW_TRY(bw_repair_find_path(repair, addition->tree, &addition->key, &path));
-    *is_possible = !bw_repair_is_changed(repair, leaf);
+    *is_possible = path.depth && !bw_repair_is_changed(repair, leaf);
     if (*is_possible)
         BW_TRY(bw_repair_is_exclusive(repair, leaf, is_possible));
     for (unsigned i = 1; i < path.depth && *is_possible; i++) /* the root is not shared */

@@ -268,7 +268,11 @@ struct bw_error *bw_repair_find_path(struct bw_repair *repair, const struct bw_t
         return bw_error_no_memory();
     path->depth = 0;
     for (; pointer.expectation.level && path->depth < BW_MAX_LEVEL; path->depth++) {
-        BW_TRY(bw_block_read(reader, &pointer, block));
+        BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, block);
+        if (error) {
+            path->depth = 0;
+            return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+        }
         const struct bw_node node = bw_node_view(block, reader->nodesize);
         const uint32_t slot = bw_child_slot(&node, key);
         path->nodes[path->depth] = pointer;
@@ -441,6 +445,11 @@ struct bw_error *bw_repair_has_room(struct bw_repair *repair, uint64_t logical,
         apply_changes(repair, find_block(repair, logical), bytes);
     *has_room = contents && data->length <= size &&
                 bw_repair_put_item(bytes, size, key, data->data, (uint32_t)data->length);
+
+    /* If its items are moved in this round, the key may belong in another leaf in the next one. */
+    const struct bw_repair_block *block = find_block(repair, logical);
+    for (size_t i = 0; block && i < block->changes.count; i++)
+        *has_room &= repair->changes.items[block->changes.items[i]].length < size - BW_CSUM_SIZE;
     return NULL;
 }
 

@@ -363,7 +363,7 @@ struct bw_repair_path {
     unsigned depth; /**< the number of them */
 };
 
-/** Finds the nodes above the leaf of a key; fails if one of them cannot be read. (block_edits.c) */
+/** Finds the nodes above the leaf of a key; none if one of them cannot be read. (block_edits.c) */
 struct bw_error *bw_repair_find_path(struct bw_repair *repair, const struct bw_tree *tree,
                                      const struct bw_key *key, struct bw_repair_path *path);
 
