@@ -419,55 +419,65 @@ static struct bw_error *add_all_promised(struct bw_entries *list)
     return bw_item_stream_end(&stream, error);
 }
 
-static void add_made(struct bw_entries *list, const struct bw_reference *reference)
+struct bw_error *bw_visit_made_references(struct bw_fs *fs, const struct bw_tree_list *trees,
+                                          const struct bw_key_map *by_address,
+                                          bw_made_visitor *visit, void *context)
 {
-    bw_entries_add(list, &(struct bw_reference_entry){.reference = *reference,
-                                                      .made = reference->count,
-                                                      .tree = list->tree->tree.id});
-}
-
-/* Adds the references that exist, from each block of all trees once. */
-static struct bw_error *add_all_made(struct bw_entries *list)
-{
-    struct bw_check *check = list->check;
-    struct bw_tree_reader reader = check->fs->reader;
+    struct bw_tree_reader reader = fs->reader;
+    struct bw_reference reference;
     reader.adopter = NULL;
+    BW_SCOPED(bw_block_set) struct bw_block_set seen = {0};
     BW_SCOPED(bw_block_scan)
     struct bw_block_scan scan = {BW_SCAN_ALL, .nodes = true, .pointers = true};
-    bw_key_map_clear(&list->seen.words);
-    for (size_t i = 0; i < check->trees.entries.count; i++) {
-        struct bw_reference root;
-        list->tree = &check->trees.entries.items[i];
-        if (!bw_reference_to_root(&list->tree->tree, &root))
+    for (size_t i = 0; i < trees->entries.count; i++) {
+        const struct bw_listed_tree *tree = &trees->entries.items[i];
+        if (!bw_reference_to_root(&tree->tree, &reference))
             continue;
-        add_made(list, &root);
-        bw_block_scan_begin(&scan, &reader, &list->tree->tree);
+        BW_TRY(visit(context, tree, &reference, NULL));
+        bw_block_scan_begin(&scan, &reader, &tree->tree);
         while (bw_block_scan_next(&scan)) {
             const struct bw_node *node = &scan.node;
-            if (scan.step == BW_SCAN_POINTER && !bw_tree_has_dropped(list->tree, &scan.pointer))
-                BW_TRY(bw_block_set_insert(&list->seen, scan.pointer.bytenr, &scan.selected));
+            if (scan.step == BW_SCAN_POINTER && !bw_tree_has_dropped(tree, &scan.pointer))
+                BW_TRY(bw_block_set_insert(&seen, scan.pointer.bytenr, &scan.selected));
             if (scan.step == BW_SCAN_POINTER || scan.step == BW_SCAN_LOST)
                 continue;
-            struct bw_reference reference = bw_block_as_reference(node);
-            add_made(list, &reference);
-            struct bw_block_references references =
-                bw_check_references_open(check, node, bw_tree_first_slot(list->tree, node));
+            reference = bw_block_as_reference(node);
+            struct bw_block_references references = bw_block_references_open(
+                node, bw_tree_first_slot(tree, node), bw_key_map_has(by_address, reference.bytenr));
+            BW_TRY(visit(context, tree, &reference, &references));
             while (bw_block_references_next(&references, &reference))
-                add_made(list, &reference);
-            if (!bw_check_should_continue(check, 0))
-                return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
-            if (list->no_memory)
-                return bw_error_no_memory();
+                BW_TRY(visit(context, tree, &reference, &references));
         }
         BW_TRY(bw_block_scan_end(&scan));
     }
     return NULL;
 }
 
+static struct bw_error *add_made(void *context, const struct bw_listed_tree *tree,
+                                 const struct bw_reference *reference,
+                                 const struct bw_block_references *block)
+{
+    struct bw_entries *list = context;
+    (void)block;
+    bw_entries_add(list, &(struct bw_reference_entry){.reference = *reference,
+                                                      .made = reference->count,
+                                                      .tree = tree->tree.id});
+    if (!reference->kind && !bw_check_should_continue(list->check, 0))
+        return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
+    return list->no_memory ? bw_error_no_memory() : NULL;
+}
+
+/* Adds the references that exist. */
+static struct bw_error *add_all_made(struct bw_entries *list)
+{
+    struct bw_check *check = list->check;
+    return bw_visit_made_references(check->fs, &check->trees, &check->full_backrefs, add_made,
+                                    list);
+}
+
 static void bw_entries_free(struct bw_entries *list)
 {
     bw_reference_entries_free(&list->entries);
-    bw_key_map_free(&list->seen.words);
 }
 
 struct bw_error *bw_pass_extents(struct bw_check *check)

@@ -481,7 +481,10 @@ static struct bw_error *scan_space(struct space *space)
                 bw_check_find(check, BW_CODE_reference_alone, &location,
                               "a reference to an extent that has no item");
             }
-            count_reference(space, &reference);
+            if (mine)
+                count_reference(space, &reference);
+            else if (reference.count)
+                add_promised(space, &reference);
         } else if (key->type == BW_BLOCK_GROUP_ITEM && !bw_check_group(check, key->objectid)) {
             /* The block groups of all chunks have been read. */
             const struct bw_finding location =

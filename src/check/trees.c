@@ -18,6 +18,7 @@
 #include "check/directories.h"
 #include "check/incomplete_chunks.h"
 #include "check/unchanged.h"
+#include "data/references.h"
 #include "ondisk/disk_items.h"
 
 /* The memory of a thread. */
@@ -41,6 +42,22 @@ enum { PARENTS_A_THREAD = 4 };
 
 static const struct bw_inode_sums lost_sums = {.incomplete = true};
 
+/* Whether the extent tree lacks a block, which the pass `extents` finds: it may be shared. */
+static bool has_no_item(struct bw_check *check, uint64_t bytenr)
+{
+    const struct bw_listed_tree *tree = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
+    struct bw_extent_entry extent;
+    if (!tree || !check->extents_known)
+        return false;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, check->fs, &tree->tree, (struct bw_key){bytenr, 0, 0},
+                      (struct bw_key){bytenr, UINT8_MAX, UINT64_MAX});
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        if (bw_extent_entry_decode(check->fs, item, &extent))
+            return false;
+    return true;
+}
+
 /* Whether the block is to be read; otherwise `*sums` is what it adds up to. */
 static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
                    struct bw_inode_sums *sums)
@@ -58,7 +75,7 @@ static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
     if (!bw_check_chunk(walk->check, pointer->bytenr))
         return true;
     const enum bw_visit visit = bw_visit(walk->check, pointer, sums);
-    if (visit == BW_VISIT_CROSSED) {
+    if (visit == BW_VISIT_CROSSED && !has_no_item(walk->check, pointer->bytenr)) {
         const struct bw_finding location = bw_block_location(&walk->tree->tree, pointer);
         bw_check_find(walk->check, BW_CODE_block_crossed, &location,
                       "the block is referenced twice, but cannot be shared");

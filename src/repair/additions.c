@@ -57,11 +57,11 @@ static struct bw_error *read_item(struct bw_repair *repair, const struct bw_tree
 
 /* Whether an item can become the first one of a leaf that is not the root: only this tree has the
  * leaf and the nodes whose keys change, and no other change of this round depends on its key. */
-static struct bw_error *can_be_first(struct bw_repair *repair, const struct addition *addition,
-                                     uint64_t leaf, bool *is_possible)
+static struct bw_error *can_be_first(struct bw_repair *repair, const struct bw_tree *tree,
+                                     const struct bw_key *key, uint64_t leaf, bool *is_possible)
 {
     struct bw_repair_path path;
-    BW_TRY(bw_repair_find_path(repair, addition->tree, &addition->key, &path));
+    BW_TRY(bw_repair_find_path(repair, tree, key, &path));
     *is_possible = path.depth && !bw_repair_is_changed(repair, leaf);
     if (*is_possible)
         BW_TRY(bw_repair_is_exclusive(repair, leaf, is_possible));
@@ -70,41 +70,36 @@ static struct bw_error *can_be_first(struct bw_repair *repair, const struct addi
     return NULL;
 }
 
-/* Plans an item, or room for it, which the next round uses; unless a flipped bit in the leaf may
- * explain that it is missing. */
-static struct bw_error *plan_item(struct bw_repair *repair, struct bw_repair_finding *finding,
-                                  const struct addition *addition)
+struct bw_error *bw_repair_plan_item(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                     const struct bw_tree *tree, const struct bw_key *key,
+                                     const struct bw_buffer *data, struct bw_repair_edit edit)
 {
     struct bw_item first;
     BW_SCOPED(bw_leaf_finder) struct bw_leaf_finder finder;
-    bw_leaf_finder_init(&finder, &repair->fs->reader, addition->tree);
-    BW_TRY(bw_find_leaf(&finder, &addition->key));
-    const bool is_root = finder.bytenr == addition->tree->root.bytenr;
+    bw_leaf_finder_init(&finder, &repair->fs->reader, tree);
+    BW_TRY(bw_find_leaf(&finder, key));
+    const bool is_root = finder.bytenr == tree->root.bytenr;
     if (finder.lost || (!is_root && !bw_leaf_item(&finder.leaf, 0, &first)))
         return NULL;
     for (size_t i = 0; i < repair->findings.count; i++)
         if (repair->findings.items[i].flipped_block == finder.bytenr)
             return NULL;
-    const bool is_first = !is_root && bw_key_compare(&addition->key, &first.key) < 0;
+    const bool is_first = !is_root && bw_key_compare(key, &first.key) < 0;
     bool has_room, is_possible = true;
-    BW_TRY(bw_repair_has_room(repair, finder.bytenr, &addition->key, &addition->data, &has_room));
+    BW_TRY(bw_repair_has_room(repair, finder.bytenr, key, data, &has_room));
     if (!has_room)
-        return bw_repair_make_room(repair, finding, addition->tree, &addition->key,
-                                   (uint32_t)addition->data.length);
+        return bw_repair_make_room(repair, finding, tree, key, (uint32_t)data->length);
     if (is_first)
-        BW_TRY(can_be_first(repair, addition, finder.bytenr, &is_possible));
-    BW_AUTO_FREE char *why = bw_repair_text(
-        "%s: item (%" PRIu64 " %u %" PRIu64 ") of tree %" PRIu64, finding->code->word,
-        addition->key.objectid, addition->key.type, addition->key.offset, addition->tree->id);
-    struct bw_repair_edit edit = {.block = finder.bytenr,
-                                  .length = (uint32_t)addition->data.length,
-                                  .bytes = addition->data.data,
-                                  .key = addition->key,
-                                  .what = addition->what,
-                                  .why = why,
-                                  .reveals = addition->reveals,
-                                  .proof = addition->proof};
-    if (is_first && is_possible)
+        BW_TRY(can_be_first(repair, tree, key, finder.bytenr, &is_possible));
+    BW_AUTO_FREE char *why =
+        bw_repair_text("%s: item (%" PRIu64 " %u %" PRIu64 ") of tree %" PRIu64,
+                       finding->code->word, key->objectid, key->type, key->offset, tree->id);
+    edit.block = finder.bytenr;
+    edit.length = (uint32_t)data->length;
+    edit.bytes = data->data;
+    edit.key = *key;
+    edit.why = why;
+    if (is_first && is_possible && !edit.group)
         edit.group = ++repair->groups;
     if (is_possible)
         BW_TRY(bw_repair_add_item(repair, finding, edit));
@@ -113,8 +108,16 @@ static struct bw_error *plan_item(struct bw_repair *repair, struct bw_repair_fin
     edit.key = (struct bw_key){0};
     edit.what = "key of a leaf with a new first item";
     struct bw_repair_finding same = *finding;
-    return bw_repair_move_first_key(repair, &same, addition->tree, &first.key, &addition->key,
-                                    edit);
+    return bw_repair_move_first_key(repair, &same, tree, &first.key, key, edit);
+}
+
+static struct bw_error *plan_item(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                  const struct addition *addition)
+{
+    return bw_repair_plan_item(repair, finding, addition->tree, &addition->key, &addition->data,
+                               (struct bw_repair_edit){.what = addition->what,
+                                                       .reveals = addition->reveals,
+                                                       .proof = addition->proof});
 }
 
 /* Names. */

@@ -6,7 +6,8 @@
  *   implies. Lost leaves are made in the same way. Records outside of block groups disappear.
  * - The lost root of a uuid tree that is one leaf becomes an empty leaf, which the next mount
  *   fills.
- * - Lost leaves of the device tree and of the block group tree get the items that the chunks imply.
+ * - Lost leaves of the device tree and of the block group tree get the items that the chunks imply,
+ *   leaves of the extent tree the items of all extents (extent_items.c).
  * - A lost leaf of the chunk tree, which may be its root, gets the items that rescue/chunk_tree.c
  *   found.
  *
@@ -45,7 +46,8 @@ struct caches {
     struct bw_repair_leaf leaf; /* being made */
     struct bw_key first, end;   /* keys that belong in it */
     bool is_full;
-    unsigned group; /* of all changes of this tree */
+    unsigned group;                    /* of all changes of this tree */
+    struct bw_repair_extents *extents; /* owned; NULL: not read yet */
 };
 
 /* Leaves. */
@@ -261,6 +263,8 @@ static struct bw_error *plan_leaf(struct caches *caches, struct bw_repair_findin
         what = "leaf of the device tree";
     else if (caches->tree->id == BW_BLOCK_GROUP_TREE)
         what = "leaf of the block group tree";
+    else if (caches->tree->id == BW_EXTENT_TREE)
+        what = "leaf of the extent tree";
     else if (caches->tree->id == BW_CHUNK_TREE && caches->tree->root.level)
         what = "leaf of the chunk tree";
     else if (caches->tree->id == BW_CHUNK_TREE)
@@ -321,6 +325,7 @@ static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_findin
     const struct bw_tree_block_expectation *expectation = &pointer.expectation;
     const bool is_free_space = caches->tree->id == BW_FREE_SPACE_TREE;
     const bool is_uuid = caches->tree->id == BW_UUID_TREE;
+    const bool is_extents = caches->tree->id == BW_EXTENT_TREE;
     bool found;
     BW_TRY(bw_repair_find_pointer(&caches->repair->fs->reader, caches->tree, finding->logical,
                                   &finding->key, &pointer, &found));
@@ -338,14 +343,25 @@ static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_findin
                 bw_repair_is_about_lost(&findings->items[i]))
                 return NULL; /* the extents of a block group are not all known */
         BW_SCOPED(bw_repair_items) struct bw_repair_items items = {0};
-        BW_TRY(bw_repair_items_of_chunks(caches->repair, caches->tree->id, &caches->first, &last,
-                                         &items));
+        BW_AUTO_EXTENT_ITEMS struct bw_repair_extent_items extents = {0};
+        if (is_extents && !caches->extents)
+            BW_TRY(bw_repair_extents_open(caches->repair, &caches->extents));
+        if (is_extents)
+            BW_TRY(bw_repair_items_of_extents(caches->extents, &caches->first, &last, &extents));
+        else
+            BW_TRY(bw_repair_items_of_chunks(caches->repair, caches->tree->id, &caches->first,
+                                             &last, &items));
         for (size_t i = 0; i < items.count; i++)
             add_item(caches, items.items[i].key, &items.items[i].data, items.items[i].size);
-        if (!items.count || caches->is_full ||
+        for (size_t i = 0; i < extents.count; i++)
+            add_item(caches, extents.items[i].key, extents.items[i].data.data,
+                     (uint32_t)extents.items[i].data.length);
+        if (!caches->leaf.count || caches->is_full ||
             (expectation->has_first_key && !begins_with(&caches->leaf, &expectation->first_key)))
             return NULL;
-        return plan_leaf(caches, finding, pointer.bytenr, true, NULL, "all chunks");
+        return plan_leaf(caches, finding, pointer.bytenr, true, NULL,
+                         is_extents ? "the references to extents in all trees, and all chunks"
+                                    : "all chunks");
     }
     if (is_uuid)
         return caches->is_full
@@ -433,16 +449,16 @@ static struct bw_error *plan_wrong(struct caches *caches)
 
 struct bw_error *bw_repair_plan_caches(struct bw_repair *repair, bool of_chunks)
 {
-    static const uint64_t trees_of_chunks[] = {BW_DEVICE_TREE, BW_BLOCK_GROUP_TREE},
-                          other_trees[] = {BW_FREE_SPACE_TREE, BW_UUID_TREE};
-    const uint64_t *ids = of_chunks ? trees_of_chunks : other_trees;
+    static const uint64_t trees[][3] = {{BW_FREE_SPACE_TREE, BW_UUID_TREE},
+                                        {BW_DEVICE_TREE, BW_BLOCK_GROUP_TREE, BW_EXTENT_TREE}};
+    const uint64_t *ids = trees[of_chunks];
     struct bw_repair_findings *findings = &repair->findings;
-    BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
-    BW_TRY(bw_tree_list_load(repair->fs, &trees));
+    BW_SCOPED(bw_tree_list) struct bw_tree_list list = {0};
+    BW_TRY(bw_tree_list_load(repair->fs, &list));
     BW_AUTO_FREE uint8_t *bytes = malloc(repair->fs->superblock.nodesize);
     struct bw_error *error = bytes ? NULL : bw_error_no_memory();
-    for (size_t i = 0; !error && i < sizeof other_trees / sizeof *other_trees; i++) {
-        const struct bw_listed_tree *tree = bw_tree_list_find(&trees, ids[i]);
+    for (size_t i = 0; !error && i < sizeof *trees / sizeof **trees; i++) {
+        const struct bw_listed_tree *tree = bw_tree_list_find(&list, ids[i]);
         struct caches caches = {.repair = repair, .leaf.bytes = bytes, .group = ++repair->groups};
         if (!tree)
             continue;
@@ -456,6 +472,7 @@ struct bw_error *bw_repair_plan_caches(struct bw_repair *repair, bool of_chunks)
                 error = plan_lost(&caches, finding);
         }
         group_list_free(&caches.groups);
+        bw_repair_extents_close(&caches.extents);
     }
     return error;
 }

@@ -267,6 +267,7 @@ struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
     if (!repair->is_about_blocks) {
         const size_t count = repair->changes.count;
         BW_TRY(bw_repair_plan_additions(repair));
+        BW_TRY(bw_repair_plan_extents(repair));
         BW_TRY(bw_repair_plan_caches(repair, true));
         repair->is_about_blocks = repair->changes.count > count;
     }

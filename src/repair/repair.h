@@ -9,6 +9,13 @@
  * matching.c finds the changes that are about a finding; trial.c turns the chosen ones into changed
  * ranges of the devices, and tries them; files.c reads files for that; leave_out.c finds the
  * changes that fail; rounds.c plans again on the result; places.c finds these ranges in the files.
+
+ * additions.c, extent_items.c, nodes.c, reseal.c, sizes.c (with empty_chunks.c), conversions.c
+ * (with checksum_tree.c), group_trees.c and roll_back.c for changes; block_edits.c collects those
+ * of bytes in tree blocks, removals.c of items, for which room.c makes room; matching.c finds the
+ * changes that are about a finding; trial.c turns the chosen ones into changed ranges of the
+ * devices, and tries them; files.c reads files for that; leave_out.c finds the changes that fail;
+ * rounds.c plans again on the result; places.c finds these ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -475,6 +482,42 @@ struct bw_error *bw_repair_items_of_chunks(struct bw_repair *repair, uint64_t tr
  * `known` is filled by the first call. (missing_chunks.c) */
 struct bw_error *bw_repair_make_chunk(struct bw_repair *repair, const struct bw_key *group,
                                       struct bw_newest *known, struct bw_buffer *item);
+
+/** Plans an item, or room for it, which the next round uses; unless a flipped bit in the leaf may
+ * explain that it is missing. `edit` has the texts but for `why`. (additions.c) */
+struct bw_error *bw_repair_plan_item(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                     const struct bw_tree *tree, const struct bw_key *key,
+                                     const struct bw_buffer *data, struct bw_repair_edit edit);
+
+/** An item of the extent tree. */
+struct bw_repair_extent_item {
+    struct bw_key key;
+    struct bw_buffer data; /**< owned */
+};
+
+BW_VECTOR(bw_repair_extent_items, struct bw_repair_extent_item);
+
+/** Frees the data as well, at the end of their scope. */
+void bw_repair_drop_extent_items(struct bw_repair_extent_items *items);
+#define BW_AUTO_EXTENT_ITEMS __attribute__((cleanup(bw_repair_drop_extent_items)))
+
+/** The references to extents that belong in lost leaves of the extent tree. (extent_items.c) */
+struct bw_repair_extents;
+
+/** Reads it. To be closed, also after an error. */
+struct bw_error *bw_repair_extents_open(struct bw_repair *repair,
+                                        struct bw_repair_extents **extents);
+void bw_repair_extents_close(struct bw_repair_extents **extents);
+#define BW_AUTO_EXTENTS __attribute__((cleanup(bw_repair_extents_close)))
+
+/** Makes the items of the extent tree in a range of keys of a lost leaf, in their order. None if
+ * references may be lost, too. */
+struct bw_error *bw_repair_items_of_extents(struct bw_repair_extents *extents,
+                                            const struct bw_key *first, const struct bw_key *last,
+                                            struct bw_repair_extent_items *items);
+
+/** Items of extents that are missing or lack references. (extent_items.c) */
+struct bw_error *bw_repair_plan_extents(struct bw_repair *repair);
 
 /** Items that are missing, and that others determine. (additions.c) */
 struct bw_error *bw_repair_plan_additions(struct bw_repair *repair);

@@ -7,7 +7,7 @@
  * Bytes in use: of a block group, the sum of its extents; of a device, the sum of its device
  * extents; and in the superblocks, which contain the sum of all block groups and the device item.
  * Mounts add differences to these numbers, so an error would stay. Only if the check has no doubts
- * about the extents. References of an extent: the sum of those that the extent tree lists.
+ * about the extents.
  *
  * Wrong numbers of quota groups are marked as inconsistent: `btrfs quota rescan` counts them again.
  * No mount does this for simple quotas.
@@ -18,7 +18,6 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 #include "btrfs-walk/subvolume.h"
-#include "data/references.h"
 #include "ondisk/disk_items.h"
 #include "repair/repair.h"
 
@@ -205,47 +204,6 @@ struct bw_error *bw_repair_plan_supers(struct bw_repair *repair, const char *cod
                                                            .edit = edit});
 }
 
-/* The reference count of an extent: the sum of its references, if the trees have made these. */
-static struct bw_error *plan_extent_count(struct bw_repair *repair,
-                                          struct bw_repair_finding *finding, bool *is_planned)
-{
-    struct bw_fs *fs = repair->fs;
-    struct bw_extent_entry extent;
-    struct bw_reference reference;
-    uint64_t counted = 0;
-    if (bw_repair_lacks_blocks(repair))
-        return NULL;
-    for (size_t i = 0; i < repair->findings.count; i++) {
-        const struct bw_repair_finding *other = &repair->findings.items[i];
-        if (other != finding && other->logical == finding->logical)
-            return NULL;
-    }
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs, &fs->extent_tree, finding->key,
-                      (struct bw_key){finding->key.objectid, UINT8_MAX, UINT64_MAX});
-    const struct bw_item *item = bw_fs_items_next(&items);
-    if (item && bw_extent_entry_decode(fs, item, &extent)) {
-        while (bw_extent_reference_step(&extent, &reference))
-            counted += reference.count;
-        while ((item = bw_fs_items_next(&items)))
-            if (bw_extent_keyed(&extent, item, &reference))
-                counted += reference.count;
-    }
-    BW_TRY(bw_fs_items_error(&items));
-    if (!counted)
-        return NULL;
-    BW_AUTO_FREE char *why = bw_repair_text("extent at %" PRIu64 ": it must be %" PRIu64,
-                                            finding->key.objectid, counted);
-    BW_TRY(bw_repair_edit_item(
-        repair, finding, &fs->extent_tree, &finding->key,
-        offsetof(struct bw_disk_extent_item, references), 8, counted,
-        (struct bw_repair_edit){.what = "reference count of an extent",
-                                .why = why,
-                                .proof = "its references, all of which the trees have"}));
-    *is_planned |= finding->planned;
-    return NULL;
-}
-
 static struct bw_error *plan_quota(struct bw_repair *repair, struct bw_repair_finding *finding,
                                    bool *is_planned)
 {
@@ -290,7 +248,6 @@ struct bw_error *bw_repair_plan_sizes(struct bw_repair *repair)
         BW_TRY(bw_repair_plan_supers(
             repair, "device-differs", bw_repair_set_sizes, "sizes of devices in all superblocks",
             "they must be the same as in the trees", "the changed device items of the chunk tree"));
-    BW_TRY(plan_each(repair, "extent-count", plan_extent_count, &has_others));
     BW_TRY(plan_each(repair, "qgroup-count", plan_quota, &has_others));
     BW_TRY(plan_each(repair, "group-used", plan_group_used, &has_groups));
     if (has_groups)

@@ -185,7 +185,7 @@ says 4 block-missing,data-unreadable,chunk-unreadable,device-missing --data \
 says 4 block-unreadable --insert debug/error-gen@device-1,start=30M,end=60M "$fixtures/dup/dev1.img"
 
 # Extents, subvolumes, quotas.
-follow=block-crossed,extent-count,extent-missing,free-space-differs,group-used,memory-suspected
+follow=extent-missing,free-space-differs,group-used
 finds 4 reference-alone,operation-open,relocation,$follow relocation 2 30433280 169 - delete
 finds 4 reference-count plain 2 13651968 168 4096 set 0 8 2 and 2 13651968 168 4096 set 49 4 2
 finds 4 root-entry,entry-missing subvolumes 5 256 96 6 delete

@@ -8,8 +8,8 @@ set -uo pipefail
 
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes block-group-tree lost-tree-uuid \
-    lost-tree-free-space lost-tree-chunk log-tree dup resized-down quota-groups simple-quota \
-    changes || exit 1
+    lost-tree-free-space lost-tree-chunk lost-tree-extent log-tree dup relocation resized-down \
+    quota-groups simple-quota changes || exit 1
 
 # damages FIXTURE CHANGE...: changes items of a copy of the image.
 damages() {
@@ -191,9 +191,8 @@ for change in '2 22020096 192 - set 0 8 999424' '3 1 216 1 set 16 8 1048576' \
     repairs 'bytes must be' plain $change
 done
 repairs 'bytes must be' block-group-tree 11 22020096 192 - set 0 8 999424
-repairs 'extent at 13651968: it must be 1' plain 2 13651968 168 4096 set 0 8 7
+repairs 'extent-count: item (13651968 168 4096)' plain 2 13651968 168 4096 set 0 8 7
 leaves plain 2 13651968 168 4096 set 0 8 9 and 2 13651968 168 4096 set 49 4 7
-leaves plain 2 22020096 192 - set 0 8 999424 and 2 13651968 168 4096 delete
 
 # Numbers of quota groups are marked as inconsistent; those of simple quotas stay.
 damages quota-groups 8 0 242 256 add 8 8 16384 and 8 0 242 257 add 8 8 16384
@@ -203,7 +202,25 @@ is "the plan marks the numbers of two groups once" \
 status "numbers of quota groups" 0 "$WORK/image"
 leaves simple-quota 8 0 242 256 add 8 8 16384
 # With a wrong extent the numbers are not, since they may be right.
-leaves quota-groups 2 13651968 168 - delete
+leaves quota-groups 2 13651968 168 - set 0 8 9 and 2 13651968 168 - set 49 4 7
+
+# Items of extents, and references in them, from all trees; the sums follow. Nothing is planned if
+# another reference is too much. same_extents NAME FIXTURE: the items are those of the fixture.
+same_extents() {
+    is "$1: the extent tree" \
+        "$("$PROGRAM" dump -q --tree extent --patch "$WORK/fixed.qcow2" "$WORK/image" | cksum)" \
+        "$("$PROGRAM" dump -q --tree extent "$fixtures/$2/dev1.img" | cksum)"
+}
+repairs 'extent-missing: item (30441472 169 0)' plain 2 30441472 169 0 delete
+damages plain 2 13651968 168 4096 delete and 2 22020096 192 - set 0 8 999424
+status "an extent without an item, and a wrong sum" 0 "$WORK/image"
+same_extents "an extent without an item, and a wrong sum" plain
+damages relocation 2 30502912 169 - delete and 2 30433280 182 - delete
+status "an item and a reference are missing" 0 "$WORK/image"
+same_extents "an item and a reference are missing" relocation
+leaves plain 2 13651968 168 4096 delete and 5 278 108 0 delete
+cp --sparse=always "$fixtures/lost-tree-extent/dev1.img" "$WORK/image"
+status "a lost extent tree" 0 "$WORK/image"
 
 # Two in one block.
 repairs 'link-count: 7 must be 1' plain 5 256 1 0 set 40 4 7 and 5 256 1 0 set 16 8 999
@@ -222,9 +239,8 @@ expect "one of three" 1 "does not repair 2 findings of 'check': $rest$" repair "
 rm -f "$WORK/fixed.qcow2"
 expect "one of three: the overlay" 1 "do not concern 2 findings of 'check': $rest$" \
     repair -f "$WORK/fixed.qcow2" "$WORK/image"
-damages plain 2 13651968 168 4096 delete
-expect "a place without an inode" 1 \
-    "'check': group-used at 13631488, free-space-differs at 13651968, \.\.\.$" \
+damages plain 2 30441472 169 - set 25 8 7
+expect "a place without an inode" 1 "'check': reference-missing at 30441472, .*$" \
     repair "$WORK/image"
 
 # The free space tree, also of a file system with a block group tree.
