@@ -32,7 +32,7 @@ struct reference {
     uint64_t promised, made;
     uint64_t generation; /* of the oldest file extent that makes it */
     uint64_t place;      /* with `is_keyed`: the offset in the key of its item */
-    bool is_keyed;       /* it is an item behind the extent item */
+    bool is_keyed;       /* it is a later item */
     bool is_odd;         /* two files give the extent different lengths */
 };
 
@@ -56,6 +56,7 @@ struct known_block {
 };
 
 BW_VECTOR(known_blocks, struct known_block);
+BW_VECTOR(first_keys, struct bw_key);
 
 struct bw_repair_extents {
     struct bw_repair *repair;
@@ -65,6 +66,7 @@ struct bw_repair_extents {
     struct references references;
     struct presents present;
     struct known_blocks blocks;
+    struct first_keys firsts;     /* of lost leaves */
     struct bw_key_map by_address; /* tree blocks whose references are counted by their address */
     bool is_unknown;              /* something is lost that may refer to extents */
     bool has_extra;               /* the extent tree has a reference that no tree makes */
@@ -81,6 +83,7 @@ void bw_repair_extents_close(struct bw_repair_extents **extents)
     references_free(&self->references);
     presents_free(&self->present);
     known_blocks_free(&self->blocks);
+    first_keys_free(&self->firsts);
     bw_key_map_free(&self->by_address);
     free(self);
 }
@@ -281,6 +284,7 @@ static struct bw_error *create(struct bw_repair *repair, struct bw_repair_extent
         /* The block groups whose items belong in it are selected as a whole. */
         const struct bw_key first = pointer.expectation.first_key,
                             last = bw_key_before(pointer.expectation.end_key);
+        BW_TRY(first_keys_push(&self->firsts, first));
         BW_TRY(bw_range_set_insert(&self->ranges, first.objectid,
                                    last.objectid + (last.objectid < UINT64_MAX)));
         for (size_t k = 0; k < self->chunks.count; k++) {
@@ -390,7 +394,7 @@ static int compare_inline(const void *first, const void *second)
     return order ? order : bw_compare(sequence_of(b), sequence_of(a));
 }
 
-/* Appends a reference in the format of the extent item, or of an item behind it. */
+/* Appends a reference in the format of the extent item, or of a later item. */
 static void append_reference(struct bw_buffer *data, const struct reference *reference,
                              bool is_keyed)
 {
@@ -505,6 +509,19 @@ static struct bw_error *push_item(struct bw_repair_extent_items *items, struct b
     return NULL;
 }
 
+/* Whether a lost leaf begins with the item of this reference, or of one with a smaller key. */
+static bool begins_leaf(const struct bw_repair_extents *self, const struct reference *reference)
+{
+    const struct bw_key key = {reference->is.bytenr, reference->is.kind, reference->place};
+    for (size_t i = 0; i < self->firsts.count; i++) {
+        const struct bw_key *first = &self->firsts.items[i];
+        if (first->objectid == key.objectid && first->type >= BW_TREE_BLOCK_REF &&
+            first->type <= BW_SHARED_DATA_REF && bw_key_compare(&key, first) >= 0)
+            return true;
+    }
+    return false;
+}
+
 /* Makes the items of an extent that are missing or wrong; none if they are right, or if the
  * references contradict each other. Changes the order of the references. */
 static struct bw_error *make_items(const struct bw_repair_extents *self,
@@ -537,9 +554,9 @@ static struct bw_error *make_items(const struct bw_repair_extents *self,
     for (size_t i = 0; i < count; i++) {
         struct reference *reference = &references[i];
         if (!reference->promised) {
-            reference->is_keyed =
-                (present && sum.is_keyed) || size + inline_size(reference) >= most;
             reference->place = sequence_of(reference);
+            reference->is_keyed = (present && sum.is_keyed) || begins_leaf(self, reference) ||
+                                  size + inline_size(reference) >= most;
             size += reference->is_keyed ? 0 : inline_size(reference);
         }
         is_wrong |= !reference->is_keyed && reference->made != reference->promised;

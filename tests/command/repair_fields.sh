@@ -219,6 +219,15 @@ damages relocation 2 30502912 169 - delete and 2 30433280 182 - delete
 status "an item and a reference are missing" 0 "$WORK/image"
 same_extents "an item and a reference are missing" relocation
 leaves plain 2 13651968 168 4096 delete and 5 278 108 0 delete
+cp --sparse=always "$fixtures/relocation/dev1.img" "$WORK/image"
+for leaf in $(run_json dump -q --tree extent --json "$WORK/image" |
+    sed -n 's/.*"logical":\([0-9]*\),"level":0.*/\1/p' | uniq | head -n 3); do
+    for place in $("$PROGRAM" map -q -o offset "$fixtures/relocation/dev1.img" "$leaf+4096"); do
+        dd if=/dev/zero of="$WORK/image" bs=4096 seek=$((place / 4096)) count=1 conv=notrunc \
+            2> /dev/null
+    done
+done
+status "three leaves, one of which begins with a reference" 0 "$WORK/image"
 cp --sparse=always "$fixtures/lost-tree-extent/dev1.img" "$WORK/image"
 status "a lost extent tree" 0 "$WORK/image"
 
