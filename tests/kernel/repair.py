@@ -35,6 +35,7 @@ from kernel import run
 PROFILES = {"single": 1, "dup": 1, "raid1": 2, "raid10": 4, "raid5": 3, "raid6": 4}
 CHECKSUMS = ["crc32c", "crc32c", "crc32c", "xxhash", "sha256", "blake2"]
 SUPERBLOCKS = (1 << 16, 1 << 26)
+EXTENT_TREE = 2
 ROOTS = (1, 3) # without their only leaf, no tree is found
 CONVERTER = os.path.join(kernel.TOP, "scripts", "fixtures.d", "block-group-tree.py")
 
@@ -178,6 +179,16 @@ class Damage(fields.Images):
         for path, offset in places:
             self.change(path, offset, block)
 
+    def tree_node(self):
+        """All copies of an internal node are lost, but not one of the extent tree."""
+        nodes = sorted({row["logical"] for row in self.rows("dump")
+                        if row.get("level") and row["tree"] != EXTENT_TREE})
+        places = self.places(self.random.choice(nodes)) if nodes else None
+        if not places:
+            return False
+        for path, offset in places:
+            self.change(path, offset, self.random.randbytes(self.node))
+
     def data(self):
         """A sector of one mirror of data with checksums is overwritten."""
         sums = [item for item in self.items if item["key"]["type"] == "EXTENT_CSUM"]
@@ -291,7 +302,8 @@ class Damage(fields.Images):
 
 
 ORDER = ["used", "total", "free_space", "link_count", "directory_size", "entry_type", "header",
-         "mirror", "device_range", "bit", "data", "parity", "superblock", "superblock_bit"]
+         "mirror", "device_range", "bit", "tree_node", "data", "parity", "superblock",
+         "superblock_bit"]
 WAYS = sorted(ORDER)
 
 
