@@ -739,19 +739,10 @@ static struct bw_error *begin_space_cache(struct bw_free_space *self)
     return bw_data_reader_create(fs, &cache->reader);
 }
 
-/* Begins with the source that the file system has. Also lists the stripes of all chunks in which
- * superblocks lie, as the kernel sets them apart. Source: btrfs_rmap_block() and
- * exclude_super_stripes() in fs/btrfs/block-group.c. */
-struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check *check)
+struct bw_error *bw_superblock_stripes(struct bw_fs *fs, struct bw_range_set *stripes)
 {
-    *self = (struct bw_free_space){.check = check};
-    BW_TRY(begin_tree(self));
-    if (!self->source)
-        BW_TRY(begin_space_cache(self));
-    if (!self->source)
-        return NULL;
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
-    BW_TRY(bw_fs_chunks(check->fs, &chunks));
+    BW_TRY(bw_fs_chunks(fs, &chunks));
     for (size_t k = 0; k < chunks.count; k++) {
         const struct bw_chunk_info *chunk = &chunks.items[k];
         const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
@@ -760,7 +751,7 @@ struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check
         if (profile->parity_stripes)
             step *= chunk->stripe_count - profile->parity_stripes;
         if (chunk->logical < BW_STRIPE_LENGTH)
-            BW_TRY(bw_range_set_insert(&self->superblocks, chunk->logical, BW_STRIPE_LENGTH));
+            BW_TRY(bw_range_set_insert(stripes, chunk->logical, BW_STRIPE_LENGTH));
         for (unsigned i = 0; i < chunk->stripe_count * BW_SUPERBLOCK_COPIES; i++) {
             const unsigned stripe = i / BW_SUPERBLOCK_COPIES;
             const uint64_t offset = chunk->stripes[stripe].offset;
@@ -771,9 +762,19 @@ struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check
             if (profile->striped && !profile->parity_stripes)
                 number = (number * chunk->stripe_count + stripe) / profile->copies;
             const uint64_t start = chunk->logical + number * step + place % BW_STRIPE_LENGTH;
-            BW_TRY(bw_range_set_insert(&self->superblocks, start, start + step));
+            BW_TRY(bw_range_set_insert(stripes, start, start + step));
         }
     }
-    bw_range_set_join(&self->superblocks);
+    bw_range_set_join(stripes);
     return NULL;
+}
+
+/* Begins with the source that the file system has. */
+struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check *check)
+{
+    *self = (struct bw_free_space){.check = check};
+    BW_TRY(begin_tree(self));
+    if (!self->source)
+        BW_TRY(begin_space_cache(self));
+    return self->source ? bw_superblock_stripes(check->fs, &self->superblocks) : NULL;
 }

@@ -86,4 +86,9 @@ void bw_free_space_leave(struct bw_free_space *self, bool unsure);
 /** Ends; returns `error`, or one of memory. */
 struct bw_error *bw_free_space_end(struct bw_free_space *self, struct bw_error *error);
 
+/** Lists the stripes of all chunks in which superblocks lie, as the kernel sets them apart, as
+ * ranges of logical addresses. Source: btrfs_rmap_block() and exclude_super_stripes() in
+ * fs/btrfs/block-group.c. */
+struct bw_error *bw_superblock_stripes(struct bw_fs *fs, struct bw_range_set *stripes);
+
 #endif

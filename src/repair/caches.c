@@ -345,7 +345,7 @@ static struct bw_error *plan_lost(struct caches *caches, struct bw_repair_findin
         BW_SCOPED(bw_repair_items) struct bw_repair_items items = {0};
         BW_AUTO_EXTENT_ITEMS struct bw_repair_extent_items extents = {0};
         if (is_extents && !caches->extents)
-            BW_TRY(bw_repair_extents_open(caches->repair, &caches->extents));
+            BW_TRY(bw_repair_extents_open(caches->repair, false, &caches->extents));
         if (is_extents)
             BW_TRY(bw_repair_items_of_extents(caches->extents, &caches->first, &last, &extents));
         else

@@ -10,6 +10,7 @@
  *   If the extent tree has one that no tree makes, nothing is planned: instead of it, a file or a
  *   node may have a wrong address.
  * - A lost leaf gets the items of all extents whose keys belong in it (caches.c).
+ * - If a node of the extent tree is lost, the whole tree is made again (extent_tree.c).
  *
  * As in the kernel, the first references of an extent are inside of its item, in a certain order,
  * and others are items of their own.
@@ -60,6 +61,7 @@ BW_VECTOR(first_keys, struct bw_key);
 
 struct bw_repair_extents {
     struct bw_repair *repair;
+    bool is_whole; /* all items are made, as if there were no extent tree */
     struct bw_tree_list trees;
     struct bw_chunk_list chunks;
     struct bw_range_set ranges; /* the addresses of which the extents are read */
@@ -256,7 +258,8 @@ static struct bw_error *find_lost(const struct bw_repair_extents *self,
 }
 
 /* Selects the extents of lost leaves of the extent tree. `is_unknown` if references may be lost. */
-static struct bw_error *create(struct bw_repair *repair, struct bw_repair_extents **result)
+static struct bw_error *create(struct bw_repair *repair, bool is_whole,
+                               struct bw_repair_extents **result)
 {
     static const char *const doubts[] = {"root-lost",   "tree-missing", "unfinished",
                                          "file-extent", "root-item",    NULL},
@@ -265,6 +268,7 @@ static struct bw_error *create(struct bw_repair *repair, struct bw_repair_extent
     if (!self)
         return bw_error_no_memory();
     self->repair = repair;
+    self->is_whole = is_whole;
     BW_TRY(bw_tree_list_load(repair->fs, &self->trees));
     BW_TRY(bw_fs_chunks(repair->fs, &self->chunks));
     self->is_unknown = repair->is_made || !repair->fs->extent_tree.id;
@@ -272,6 +276,8 @@ static struct bw_error *create(struct bw_repair *repair, struct bw_repair_extent
         const struct bw_repair_finding *finding = &repair->findings.items[i];
         struct bw_block_pointer pointer;
         bool found;
+        if (is_whole && finding->tree == BW_EXTENT_TREE)
+            continue;
         self->is_unknown = bw_repair_is_any(finding, doubts);
         if (self->is_unknown || !bw_repair_is_about_lost(finding) ||
             bw_repair_is_any(finding, consequences))
@@ -343,13 +349,31 @@ static struct bw_error *find_left_by_owner(struct bw_repair_extents *self, bool 
     return NULL;
 }
 
+/* Takes the extent tree out of the list. Of subvolumes that are being relocated or deleted, it
+ * contains what no other tree does. */
+static void leave_out_extent_tree(struct bw_repair_extents *self)
+{
+    struct bw_listed_trees *trees = &self->trees.entries;
+    size_t kept = 0;
+    for (size_t i = 0; i < trees->count; i++) {
+        const struct bw_listed_tree *tree = &trees->items[i];
+        self->is_unknown |= tree->tree.id == BW_TREE_RELOC || tree->drop_progress.objectid;
+        if (tree->tree.id != BW_EXTENT_TREE)
+            trees->items[kept++] = *tree;
+    }
+    trees->count = kept;
+}
+
 static struct bw_error *read_all(struct bw_repair_extents *self)
 {
     bool is_new = true;
+    if (self->is_whole)
+        leave_out_extent_tree(self);
     bw_range_set_join(&self->ranges);
     if (self->is_unknown || !self->ranges.ranges.count)
         return NULL;
-    BW_TRY(read_promised(self));
+    if (!self->is_whole)
+        BW_TRY(read_promised(self));
     BW_SCOPED(references) struct references promised = self->references;
     self->references = (struct references){0};
     for (unsigned level = 0; is_new && level <= BW_MAX_LEVEL; level++) {
@@ -584,9 +608,12 @@ static struct bw_error *make_items(const struct bw_repair_extents *self,
 
 /* Items that belong in a lost leaf. */
 
-struct bw_error *bw_repair_extents_open(struct bw_repair *repair, struct bw_repair_extents **result)
+struct bw_error *bw_repair_extents_open(struct bw_repair *repair, bool is_whole,
+                                        struct bw_repair_extents **result)
 {
-    BW_TRY(create(repair, result));
+    BW_TRY(create(repair, is_whole, result));
+    if (is_whole)
+        BW_TRY(bw_range_set_insert(&(*result)->ranges, 0, UINT64_MAX));
     return read_all(*result);
 }
 
@@ -594,6 +621,27 @@ static int compare_items(const void *first, const void *second)
 {
     const struct bw_repair_extent_item *a = first, *b = second;
     return bw_key_compare(&a->key, &b->key);
+}
+
+struct bw_error *bw_repair_push_block_item(struct bw_repair *repair, uint64_t bytenr,
+                                           uint64_t generation, uint8_t level,
+                                           const struct bw_key *first,
+                                           struct bw_repair_extent_items *items)
+{
+    const uint32_t nodesize = repair->fs->superblock.nodesize;
+    const bool is_skinny = repair->fs->superblock.incompat_flags & BW_INCOMPAT_SKINNY_METADATA;
+    const struct bw_disk_extent_item header = {bw_put64(1), bw_put64(generation),
+                                               bw_put64(BW_EXTENT_TREE_BLOCK)};
+    const struct bw_disk_tree_block_info info = {bw_key_encode(first), level};
+    const struct reference owner = {.is = {.kind = BW_TREE_BLOCK_REF, .source = BW_EXTENT_TREE}};
+    BW_AUTO_BUFFER struct bw_buffer data = {0};
+    bw_buffer_append(&data, &header, sizeof header);
+    bw_buffer_append(&data, &info, is_skinny ? 0 : sizeof info);
+    append_reference(&data, &owner, false);
+    return push_item(items,
+                     (struct bw_key){bytenr, is_skinny ? BW_METADATA_ITEM : BW_EXTENT_ITEM,
+                                     is_skinny ? level : nodesize},
+                     &data);
 }
 
 /* The bytes of a block group in extents, with those that are made. */
@@ -707,7 +755,7 @@ struct bw_error *bw_repair_plan_extents(struct bw_repair *repair)
         planned += is_about_extent(&repair->findings.items[i]);
     if (!planned)
         return NULL;
-    BW_TRY(create(repair, &self));
+    BW_TRY(create(repair, false, &self));
     for (size_t i = 0; i < repair->findings.count; i++) {
         const struct bw_repair_finding *finding = &repair->findings.items[i];
         const bool is_about =

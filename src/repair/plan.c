@@ -255,6 +255,7 @@ struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
         BW_TRY(bw_repair_plan_copies(repair));
         BW_TRY(bw_repair_plan_hiding_bits(repair));
         BW_TRY(bw_repair_plan_nodes(repair));
+        BW_TRY(bw_repair_plan_extent_tree(repair));
         BW_TRY(bw_repair_plan_seals(repair, true));
         for (size_t i = repair->first; i < repair->changes.count && !repair->is_made; i++)
             repair->is_about_blocks |= repair->changes.items[i].reveals;

@@ -504,8 +504,9 @@ void bw_repair_drop_extent_items(struct bw_repair_extent_items *items);
 /** The references to extents that belong in lost leaves of the extent tree. (extent_items.c) */
 struct bw_repair_extents;
 
-/** Reads it. To be closed, also after an error. */
-struct bw_error *bw_repair_extents_open(struct bw_repair *repair,
+/** Reads it; with `is_whole` of all extents but the blocks of the extent tree, which is not read. To
+ * be closed, also after an error. */
+struct bw_error *bw_repair_extents_open(struct bw_repair *repair, bool is_whole,
                                         struct bw_repair_extents **extents);
 void bw_repair_extents_close(struct bw_repair_extents **extents);
 #define BW_AUTO_EXTENTS __attribute__((cleanup(bw_repair_extents_close)))
@@ -515,6 +516,15 @@ void bw_repair_extents_close(struct bw_repair_extents **extents);
 struct bw_error *bw_repair_items_of_extents(struct bw_repair_extents *extents,
                                             const struct bw_key *first, const struct bw_key *last,
                                             struct bw_repair_extent_items *items);
+
+/** Adds the item of a block of the extent tree that begins with the key `first`. (extent_items.c) */
+struct bw_error *bw_repair_push_block_item(struct bw_repair *repair, uint64_t bytenr,
+                                           uint64_t generation, uint8_t level,
+                                           const struct bw_key *first,
+                                           struct bw_repair_extent_items *items);
+
+/** A new extent tree, if a node of it is lost. (extent_tree.c) */
+struct bw_error *bw_repair_plan_extent_tree(struct bw_repair *repair);
 
 /** Items of extents that are missing or lack references. (extent_items.c) */
 struct bw_error *bw_repair_plan_extents(struct bw_repair *repair);

@@ -35,7 +35,6 @@ from kernel import run
 PROFILES = {"single": 1, "dup": 1, "raid1": 2, "raid10": 4, "raid5": 3, "raid6": 4}
 CHECKSUMS = ["crc32c", "crc32c", "crc32c", "xxhash", "sha256", "blake2"]
 SUPERBLOCKS = (1 << 16, 1 << 26)
-EXTENT_TREE = 2
 ROOTS = (1, 3) # without their only leaf, no tree is found
 CONVERTER = os.path.join(kernel.TOP, "scripts", "fixtures.d", "block-group-tree.py")
 
@@ -180,10 +179,13 @@ class Damage(fields.Images):
             self.change(path, offset, block)
 
     def tree_node(self):
-        """All copies of an internal node are lost, but not one of the extent tree."""
-        nodes = sorted({row["logical"] for row in self.rows("dump")
-                        if row.get("level") and row["tree"] != EXTENT_TREE})
-        places = self.places(self.random.choice(nodes)) if nodes else None
+        """All copies of an internal node are lost."""
+        nodes = {}
+        for row in self.rows("dump"):
+            if row.get("level"):
+                nodes.setdefault(row["tree"], set()).add(row["logical"])
+        tree = self.random.choice(sorted(nodes)) if nodes else None
+        places = self.places(self.random.choice(sorted(nodes[tree]))) if nodes else None
         if not places:
             return False
         for path, offset in places:
