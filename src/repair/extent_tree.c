@@ -5,8 +5,8 @@
  * generation, so the root tree stays as it is. The other blocks get free places in the block groups
  * of metadata, in ascending order; each needs an item in the tree, too.
  *
- * The blocks of the lost tree become free space. The next rounds correct what depends on that: the
- * free space tree, and the bytes in use.
+ * The blocks of the lost tree become free space. Space caches are no longer valid then; the next
+ * rounds correct the free space tree and the bytes in use.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -240,6 +240,7 @@ static struct bw_error *plan_blocks(struct extent_tree *self, struct bw_repair_f
                                                  "and all chunks",
                                         .group = group,
                                         .is_made = true,
+                                        .edit = bw_repair_invalidate_space_cache,
                                         .reveals = true}));
     for (size_t i = 0; i < repair->findings.count; i++) {
         struct bw_repair_finding *other = &repair->findings.items[i];

@@ -580,7 +580,8 @@ struct bw_error *bw_repair_refill_checksums(struct bw_repair *repair);
 struct bw_error *bw_repair_can_refill(struct bw_repair *repair, bool *is_possible);
 
 /** Edits that make the next mount build a tree again. (superblock_changes.c) */
-bw_superblock_edit bw_repair_invalidate_free_space, bw_repair_rescan_uuids;
+bw_superblock_edit bw_repair_invalidate_free_space, bw_repair_invalidate_space_cache,
+    bw_repair_rescan_uuids;
 
 /** Changes bytes of a device. (trial.c) */
 struct bw_error *bw_repair_write(struct bw_repair *repair, uint64_t devid, uint64_t offset,

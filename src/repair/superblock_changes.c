@@ -44,6 +44,14 @@ void bw_repair_invalidate_free_space(const struct bw_repair *repair,
         bw_put64(bw_get64(super->compat_ro_flags) & ~BW_COMPAT_RO_FREE_SPACE_TREE_VALID);
 }
 
+void bw_repair_invalidate_space_cache(const struct bw_repair *repair,
+                                      struct bw_disk_superblock *super)
+{
+    (void)repair;
+    if (bw_get64(super->cache_generation) == bw_get64(super->generation))
+        super->cache_generation = bw_put64(bw_get64(super->generation) - 1);
+}
+
 void bw_repair_rescan_uuids(const struct bw_repair *repair, struct bw_disk_superblock *super)
 {
     (void)repair;

@@ -7,8 +7,8 @@ set -uo pipefail
 
 have python3 qemu-img || { skip "python3 and qemu-img" "repairs in rounds"; finish; }
 fixtures=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$fixtures" plain dup block-group-tree levels-3 \
-    root-tree-levels || exit 1
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain dup block-group-tree changes \
+    levels-3 root-tree-levels space-cache-v1 || exit 1
 
 # flip BYTE BIT LOGICAL: flips a bit of all copies of a tree block, which get new checksums.
 flip() {
@@ -98,6 +98,24 @@ repairs "a lost root of level 2" levels-3 $'1\t'"$lost 5"
 cp --sparse=always "$fixtures/root-tree-levels/dev1.img" "$image"
 lose 31612928
 repairs "the lost root of the root tree" root-tree-levels $'1\t'"$lost 1"
+
+# A lost node of the extent tree: the whole tree is made again, with the root at its place. Then the
+# free space tree and the bytes in use are corrected. Snapshots share blocks in the first image.
+for fixture in changes space-cache-v1; do
+    cp --sparse=always "$fixtures/$fixture/dev1.img" "$image"
+    root=$("$PROGRAM" dump -q -o logical,level --tree extent "$image" |
+        sed -n 's/\t[1-9]$//p' | head -n 1)
+    lose "$root"
+    rm -f "$WORK/fixed.qcow2"
+    expect "$fixture: a lost root of the extent tree" 0 damage \
+        repair -f "$WORK/fixed.qcow2" "$image"
+    qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
+    expect "$fixture: check" 0 . check "$WORK/fixed.img"
+    is "$fixture: the files" "$("$PROGRAM" sum --relative "$WORK/fixed.img" | cksum)" \
+        "$("$PROGRAM" sum --relative "$fixtures/$fixture/dev1.img" | cksum)"
+    expect "$fixture: a second repair" 0 'nothing to repair' \
+        repair -f "$WORK/none.qcow2" "$WORK/fixed.img"
+done
 
 # Not if one of the children is unknown. Its checksum is the only thing that is wrong.
 damaged dup 5 256 1 0 set 40 4 7
