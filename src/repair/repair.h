@@ -504,8 +504,8 @@ void bw_repair_drop_extent_items(struct bw_repair_extent_items *items);
 /** The references to extents that belong in lost leaves of the extent tree. (extent_items.c) */
 struct bw_repair_extents;
 
-/** Reads it; with `is_whole` of all extents but the blocks of the extent tree, which is not read. To
- * be closed, also after an error. */
+/** Reads it; with `is_whole` of all extents but the blocks of the extent tree, which is not read.
+ * To be closed, also after an error. */
 struct bw_error *bw_repair_extents_open(struct bw_repair *repair, bool is_whole,
                                         struct bw_repair_extents **extents);
 void bw_repair_extents_close(struct bw_repair_extents **extents);
@@ -517,7 +517,7 @@ struct bw_error *bw_repair_items_of_extents(struct bw_repair_extents *extents,
                                             const struct bw_key *first, const struct bw_key *last,
                                             struct bw_repair_extent_items *items);
 
-/** Adds the item of a block of the extent tree that begins with the key `first`. (extent_items.c) */
+/** Adds the item of a block of the extent tree whose first key is `first`. (extent_items.c) */
 struct bw_error *bw_repair_push_block_item(struct bw_repair *repair, uint64_t bytenr,
                                            uint64_t generation, uint8_t level,
                                            const struct bw_key *first,
