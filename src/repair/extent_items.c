@@ -61,7 +61,7 @@ BW_VECTOR(first_keys, struct bw_key);
 
 struct bw_repair_extents {
     struct bw_repair *repair;
-    bool is_whole; /* all items are made, as if there were no extent tree */
+    bool is_whole; /* all items are made, and the extent tree is not read */
     struct bw_tree_list trees;
     struct bw_chunk_list chunks;
     struct bw_range_set ranges; /* the addresses of which the extents are read */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The extent tree anew, if one of its nodes is lost: nothing else knows where its other blocks are.
- * All its items follow from the other trees (extent_items.c). The root keeps its address, level and
- * generation, so the root tree stays as it is. The other blocks get free places in the block groups
- * of metadata, in ascending order; each needs an item in the tree, too.
+ * A new extent tree, if a node of it is lost: only this tree says where its other blocks are. All
+ * its items follow from the other trees (extent_items.c). The root keeps its address, level and
+ * generation, so the root tree does not change. The other blocks get free places in the block
+ * groups of metadata, in ascending order; each needs an item in the tree, too.
  *
  * The blocks of the lost tree become free space. Space caches are no longer valid then; the next
  * rounds correct the free space tree and the bytes in use.
@@ -252,7 +252,7 @@ static struct bw_error *plan_blocks(struct extent_tree *self, struct bw_repair_f
     return NULL;
 }
 
-/* Finds a lost node of the tree; NULL: there is none. */
+/* Finds a lost node of the tree, or NULL. */
 static struct bw_error *find_lost(struct bw_repair *repair, const struct bw_tree *tree,
                                   struct bw_repair_finding **lost)
 {
