@@ -100,6 +100,21 @@ class Damaged(repair.Damage):
         leaves = sorted({i["logical"] for i in self.items if i["tree"] == 5})
         self.lose(leaves[len(leaves) // 2])
 
+    def lose_root(self, tree):
+        top = max((row for row in self.rows("dump") if row["tree"] == tree),
+                  key=lambda row: row["level"])
+        assert top["level"] == 1
+        self.lose(top["logical"])
+
+    def lose_root_of_files(self):
+        self.lose_root(5)
+
+    def lose_root_of_roots(self):
+        self.lose_root(1)
+
+    def lose_root_of_extents(self):
+        self.lose_root(2)
+
 
 DAMAGES = [
     ("the first superblock is lost", Damaged.first_superblock, ["super-recover", "-y"], []),
@@ -114,6 +129,9 @@ DAMAGES = [
     ("a leaf of the free space tree is lost", Damaged.lose_free_space, None, []),
     ("the uuid tree is lost", Damaged.lose_uuids, ["clear-uuid-tree"], []),
     ("the log tree is lost", Damaged.lose_log, ["zero-log"], ["loss"]),
+    ("the root node of files is lost", Damaged.lose_root_of_files, None, []),
+    ("the root node of the root tree is lost", Damaged.lose_root_of_roots, None, []),
+    ("the root node of the extent tree is lost", Damaged.lose_root_of_extents, None, []),
     ("both mirrors of a leaf of files are lost", Damaged.lose_leaf, None, []),
 ]
 
@@ -210,9 +228,11 @@ def main():
             damage(system)
             cells = []
             theirs = kernel.copy_images(system.images, os.path.join(directory, "theirs"))[0]
-            done = run("timeout", "120", "btrfs", "check", "--repair", "--force", theirs,
+            words = ["--init-extent-tree"] if damage is Damaged.lose_root_of_extents else []
+            done = run("timeout", "120", "btrfs", "check", "--repair", "--force", *words, theirs,
                        input="y\ny\ny\n")
-            cells.append(judge(theirs, files) if done.returncode != 124 else "does not end")
+            cells.append("".join(f"`{word}`: " for word in words))
+            cells[-1] += judge(theirs, files) if done.returncode != 124 else "does not end"
             if rescue:
                 theirs = kernel.copy_images(system.images, os.path.join(directory, "theirs"))[0]
                 run("timeout", "120", "btrfs", "rescue", *rescue, theirs)
