@@ -25,7 +25,7 @@
 #include "ondisk/checksum.h"
 #include "repair/repair.h"
 
-enum { MOST_REFERENCES = 1 << 20, MOST_PLANNED = 1000, IS_DATA = 1 };
+enum { MOST_REFERENCES = 1 << 24, MOST_PLANNED = 1000, IS_DATA = 1 };
 
 /* A reference, as both sides have it. */
 struct reference {
@@ -648,17 +648,19 @@ struct bw_error *bw_repair_push_block_item(struct bw_repair *repair, uint64_t by
 static uint64_t bytes_used(const struct bw_repair_extents *self, uint64_t start, uint64_t length)
 {
     const uint32_t nodesize = self->repair->fs->superblock.nodesize;
+    const struct presents *present = &self->present;
+    const struct references *references = &self->references;
     uint64_t used = 0;
-    for (size_t i = 0; i < self->present.count; i++) {
-        const struct bw_key *key = &self->present.items[i].key;
-        if (key->objectid >= start && key->objectid - start < length)
-            used += key->type == BW_METADATA_ITEM ? nodesize : key->offset;
+    for (size_t i = BW_FIRST_INDEX(k, present->count, present->items[k].key.objectid >= start);
+         i < present->count && present->items[i].key.objectid - start < length; i++) {
+        const struct bw_key *key = &present->items[i].key;
+        used += key->type == BW_METADATA_ITEM ? nodesize : key->offset;
     }
-    for (size_t i = 0; i < self->references.count;
-         i += count_same(&self->references.items[i], self->references.count - i)) {
-        const struct reference *reference = &self->references.items[i];
-        const uint64_t bytenr = reference->is.bytenr;
-        if (bytenr >= start && bytenr - start < length && !find_present(self, bytenr))
+    for (size_t i = BW_FIRST_INDEX(k, references->count, references->items[k].is.bytenr >= start);
+         i < references->count && references->items[i].is.bytenr - start < length;
+         i += count_same(&references->items[i], references->count - i)) {
+        const struct reference *reference = &references->items[i];
+        if (!find_present(self, reference->is.bytenr))
             used += is_of_block(reference) ? nodesize : reference->is.length;
     }
     return used;
