@@ -102,12 +102,13 @@ static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, u
     return NULL;
 }
 
-/* Sets a tree that a walk does not need, so an invalid item is not reported as damage. */
-static void set_tree(const struct bw_item *item, struct bw_tree *tree)
+/* Sets a tree that a walk does not need, so an invalid item is not reported as damage. An item that
+ * is out of order may have a wrong key, so it replaces no other. */
+static void set_tree(const struct bw_item *item, bool in_order, struct bw_tree *tree)
 {
     struct bw_root_item root;
     BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(item, &root);
-    if (!error)
+    if (!error && (in_order || !tree->id))
         *tree = (struct bw_tree){item->key.objectid, root.root, 0};
 }
 
@@ -162,7 +163,7 @@ static struct bw_error *add_item(void *context, const struct bw_item *item)
     struct bw_tree tree = {0};
     const uint64_t id = item->key.objectid;
     const uint64_t before = table->last_id;
-    const bool is_subvolume = bw_is_subvolume_id(id);
+    const bool is_subvolume = bw_is_subvolume_id(id), in_order = id >= before;
     /* The root tree contains a directory, inode 6, whose entry "default" refers to the default
      * subvolume. */
     if (item->key.type == BW_DIR_ITEM && id == BW_ROOT_TREE_DIR) {
@@ -197,25 +198,23 @@ static struct bw_error *add_item(void *context, const struct bw_item *item)
         };
         return add_subvolume(table, &subvolume, before);
     }
-    if (id < before) {
+    if (!in_order)
         doubt(table, bw_error_create(BW_ERROR_CORRUPT,
                                      "root tree: the root item of tree %" PRIu64
                                      " comes after that of tree %" PRIu64,
                                      id, before));
-        return NULL;
-    }
     switch (id) {
     case BW_EXTENT_TREE:
-        set_tree(item, &fs->extent_tree);
+        set_tree(item, in_order, &fs->extent_tree);
         break;
     case BW_BLOCK_GROUP_TREE:
-        set_tree(item, &fs->block_group_tree);
+        set_tree(item, in_order, &fs->block_group_tree);
         break;
     case BW_RAID_STRIPE_TREE:
-        set_tree(item, &fs->stripe_tree);
+        set_tree(item, in_order, &fs->stripe_tree);
         break;
     case BW_CSUM_TREE:
-        set_tree(item, &tree);
+        set_tree(item, in_order, &tree);
         if (tree.id && sums->count < most)
             return bw_checksum_trees_push(sums, tree);
         break;
@@ -233,6 +232,8 @@ static struct bw_error *set_name_by_forward_ref(void *context, const struct bw_i
 struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
 {
     uint64_t damages = fs->damages;
+    fs->extent_tree = fs->block_group_tree = fs->stripe_tree = (struct bw_tree){0};
+    fs->checksum_trees.count = 0;
     fs->subvolumes.default_id = BW_TOP_SUBVOLUME;
     fs->subvolumes.may_be_renamed = fs->no_data;
     BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", add_item, fs));

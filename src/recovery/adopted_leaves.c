@@ -86,7 +86,7 @@ static bool is_claimed(const struct adoption *adoption, uint64_t tree, const str
 
 /* Adopts a block whose first key was lost. It may hold keys up to the end of that loss. */
 static struct bw_error *adopt_block(struct adoption *adoption, const struct found_block *found,
-                                   const struct bw_node *node)
+                                    const struct bw_node *node)
 {
     const struct bw_lost_list *lost = &adoption->lost;
     if (!node->item_count)
@@ -144,8 +144,7 @@ static struct bw_error *read_found(struct adoption *adoption)
             bw_error_free(requests[k].error);
             /* References lead to all blocks below an unreadable node that no snapshot shares. */
             if (!is_good)
-                adoption->result->complete &=
-                    is_above && generation > adoption->tree->shared_until;
+                adoption->result->complete &= is_above && generation > adoption->tree->shared_until;
             else if (!failure && !is_above)
                 failure = adopt_block(adoption, &blocks[k], &node);
             for (uint32_t slot = 0; is_good && is_above && slot < node.item_count && !failure;

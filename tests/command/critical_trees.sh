@@ -83,12 +83,16 @@ done
 
 # A bit in the key of a root item is flipped: its root block says which tree it is.
 for key in '257 132 0 key 273 132 0' '256 132 0 key 0 132 0' '259 132 0 key 259 133 0' \
-    '5 132 0 key 7 132 0'; do
+    '5 132 0 key 7 132 0' '9 132 0 key 11 132 0'; do
     images subvolumes
     # shellcheck disable=SC2086 # the words of a change
     holds "the key of a root item is changed: $key" change "${copies[0]}" 1 $key
     status=0 all "the key of a root item is wrong: $key" subvolumes \
         'a bit in the key of the root item of tree .* is flipped'
+    expect "the key of a root item is wrong: $key: sum" 0 'is flipped' sum -0 "${copies[0]}"
+    holds "all data are read: $key" sums_match subvolumes
+    expect "the key of a root item is wrong: $key: usage" 0 'is flipped' usage --raw "${copies[0]}"
+    holds "the space in use is known: $key" grep -q 'Used:.* 892928$' "$WORK/out"
 done
 images subvolumes
 holds "a root item is deleted" change "${copies[0]}" 1 259 132 0 delete
