@@ -131,6 +131,13 @@ static const struct {
     {TEXT, "metadump --sanitize -f +/dump %"},
     {TEXT, "diff --since 6 %"},
     {TEXT, "diff --since @1 --sort -path %"},
+    {TEXT, "repair %"},
+    {JSON, "repair --data --allow loss,rolled-back,resealed --json %"},
+    {TEXT, "repair --verify -f +/fixed %"},
+    {TEXT, "repair --format raw -C + %"},
+    {TEXT, "rescue %"},
+    {JSON, "rescue --scan --json %"},
+    {TEXT, "check --save +/baseline %"},
 };
 
 enum {
