@@ -546,28 +546,28 @@ static bool begins_leaf(const struct bw_repair_extents *self, const struct refer
     return false;
 }
 
-/* Makes the items of an extent that are missing or wrong; none if they are right, or if the
- * references contradict each other. Changes the order of the references. */
+/* Makes the items of an extent that are missing or wrong; none if they are right. Not known: the
+ * references contradict each other, or something in an item does not follow from them. Changes the
+ * order of the references. */
 static struct bw_error *make_items(const struct bw_repair_extents *self,
                                    struct reference *references, size_t count,
-                                   struct bw_repair_extent_items *items)
+                                   struct bw_repair_extent_items *items, bool *is_known)
 {
     const size_t room = self->repair->fs->superblock.nodesize - sizeof(struct bw_disk_header),
                  most = room / 16 - sizeof(struct bw_disk_item); /* of an item with references */
     const struct present *present = find_present(self, references[0].is.bytenr);
     struct present made = {.info_size = 0};
     struct reference sum;
-    bool is_known = true;
-    if (!add_up(self, references, count, &sum))
-        return NULL;
+    *is_known = add_up(self, references, count, &sum);
     if (present)
         made = *present;
-    else
-        BW_TRY(describe(self, &sum, &made, &is_known));
+    else if (*is_known)
+        BW_TRY(describe(self, &sum, &made, is_known));
     const bool is_block = bw_get64(made.header.flags) & BW_EXTENT_TREE_BLOCK;
     bool is_wrong = !present || bw_get64(made.header.references) != sum.made;
-    if (!is_known || is_block != is_of_block(&sum) || (!is_wrong && sum.made == sum.promised) ||
-        (!is_block && made.key.offset != sum.is.length))
+    *is_known = *is_known && is_block == is_of_block(&sum) &&
+                (is_block || made.key.offset == sum.is.length);
+    if (!*is_known || (!is_wrong && sum.made == sum.promised))
         return NULL;
 
     /* Which of them are inside of the item. */
@@ -676,8 +676,12 @@ struct bw_error *bw_repair_items_of_extents(struct bw_repair_extents *self,
         return NULL;
     for (size_t i = 0, count; i < self->references.count; i += count) {
         struct reference *references = &self->references.items[i];
+        bool is_known;
         count = count_same(references, self->references.count - i);
-        BW_TRY(make_items(self, references, count, &made));
+        BW_TRY(make_items(self, references, count, &made, &is_known));
+        const uint64_t bytenr = references->is.bytenr;
+        if (!is_known && bytenr >= first->objectid && bytenr <= last->objectid)
+            return NULL;
     }
     if (!repair->fs->block_group_tree.id) {
         BW_SCOPED(bw_repair_items) struct bw_repair_items groups = {0};
@@ -770,8 +774,9 @@ struct bw_error *bw_repair_plan_extents(struct bw_repair *repair)
     for (size_t i = 0, same; i < self->references.count && planned < MOST_PLANNED; i += same) {
         struct reference *references = &self->references.items[i];
         BW_AUTO_EXTENT_ITEMS struct bw_repair_extent_items items = {0};
+        bool is_known;
         same = count_same(references, self->references.count - i);
-        BW_TRY(make_items(self, references, same, &items));
+        BW_TRY(make_items(self, references, same, &items, &is_known));
         if (items.count)
             BW_TRY(plan_items(repair, references->is.bytenr, &items));
         planned += items.count > 0;

@@ -3,19 +3,13 @@
  * A plan of changes, as the files of this folder make it.
  *
  * plan.c checks the file system, and asks superblock_changes.c, copies.c, caches.c, inodes.c,
- * additions.c (with missing_chunks.c), nodes.c, reseal.c, sizes.c (with empty_chunks.c),
- * conversions.c (with checksum_tree.c), group_trees.c and roll_back.c for changes; block_edits.c
- * collects those of bytes in tree blocks, removals.c of items, for which room.c makes room;
- * matching.c finds the changes that are about a finding; trial.c turns the chosen ones into changed
- * ranges of the devices, and tries them; files.c reads files for that; leave_out.c finds the
- * changes that fail; rounds.c plans again on the result; places.c finds these ranges in the files.
-
- * additions.c, extent_items.c, nodes.c, reseal.c, sizes.c (with empty_chunks.c), conversions.c
- * (with checksum_tree.c), group_trees.c and roll_back.c for changes; block_edits.c collects those
- * of bytes in tree blocks, removals.c of items, for which room.c makes room; matching.c finds the
- * changes that are about a finding; trial.c turns the chosen ones into changed ranges of the
- * devices, and tries them; files.c reads files for that; leave_out.c finds the changes that fail;
- * rounds.c plans again on the result; places.c finds these ranges in the files.
+ * additions.c (with missing_chunks.c), nodes.c, extent_tree.c, extent_items.c, reseal.c, sizes.c
+ * (with empty_chunks.c), conversions.c (with checksum_tree.c), group_trees.c and roll_back.c for
+ * changes; block_edits.c collects those of bytes in tree blocks, removals.c of items, for which
+ * room.c makes room; matching.c finds the changes that are about a finding; trial.c turns the
+ * chosen ones into changed ranges of the devices, and tries them; files.c reads files for that;
+ * leave_out.c finds the changes that fail; rounds.c plans again on the result; places.c finds these
+ * ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -512,7 +506,7 @@ void bw_repair_extents_close(struct bw_repair_extents **extents);
 #define BW_AUTO_EXTENTS __attribute__((cleanup(bw_repair_extents_close)))
 
 /** Makes the items of the extent tree in a range of keys of a lost leaf, in their order. None if
- * references may be lost, too. */
+ * one of them is not known: references may be lost, too. */
 struct bw_error *bw_repair_items_of_extents(struct bw_repair_extents *extents,
                                             const struct bw_key *first, const struct bw_key *last,
                                             struct bw_repair_extent_items *items);

@@ -8,7 +8,7 @@ set -uo pipefail
 have python3 qemu-img || { skip "python3 and qemu-img" "repairs in rounds"; finish; }
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain dup block-group-tree changes \
-    levels-3 root-tree-levels space-cache-v1 || exit 1
+    levels-3 root-tree-levels simple-quota space-cache-v1 || exit 1
 
 # flip BYTE BIT LOGICAL: flips a bit of all copies of a tree block, which get new checksums.
 flip() {
@@ -116,6 +116,13 @@ for fixture in changes space-cache-v1; do
     expect "$fixture: a second repair" 0 'nothing to repair' \
         repair -f "$WORK/none.qcow2" "$WORK/fixed.img"
 done
+
+# With simple quotas, only its item has the owner of an extent of data. None of the items is made.
+cp --sparse=always "$fixtures/simple-quota/dev1.img" "$image"
+lose 30932992
+rm -f "$WORK/none.qcow2"
+expect "simple quotas: a lost leaf of the extent tree" 1 'nothing is written' \
+    repair -f "$WORK/none.qcow2" "$image"
 
 # Not if one of the children is unknown. Its checksum is the only thing that is wrong.
 damaged dup 5 256 1 0 set 40 4 7
