@@ -229,6 +229,21 @@ static struct bw_error *set_name_by_forward_ref(void *context, const struct bw_i
     return set_name(context, item, item->key.offset, item->key.objectid);
 }
 
+/* A subvolume without a parent looks like an empty directory there. */
+static void doubt_unlinked(struct bw_subvolume_table *table)
+{
+    for (size_t i = 0; i < table->count && !table->doubt; i++) {
+        const struct bw_subvolume *subvolume = &table->items[i];
+        const uint64_t id = subvolume->tree.id;
+        if (id != BW_TOP_SUBVOLUME && !subvolume->deleted &&
+            !find_subvolume(table, subvolume->parent))
+            doubt(table, bw_error_create(BW_ERROR_CORRUPT,
+                                         "root tree: no path leads to subvolume %" PRIu64
+                                         ", since its ROOT_REF is lost; --subvol reads it",
+                                         id));
+    }
+}
+
 struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
 {
     uint64_t damages = fs->damages;
@@ -240,7 +255,8 @@ struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
     if (!find_subvolume(&fs->subvolumes, BW_TOP_SUBVOLUME))
         doubt(&fs->subvolumes,
               bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));
-    if (!fs->subvolumes.doubt && damages == fs->damages && !fs->subvolumes.references)
-        return NULL;
-    return bw_fs_scan(fs, &fs->root_tree, "root", set_name_by_forward_ref, fs);
+    if (fs->subvolumes.doubt || damages != fs->damages || fs->subvolumes.references)
+        BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", set_name_by_forward_ref, fs));
+    doubt_unlinked(&fs->subvolumes);
+    return NULL;
 }

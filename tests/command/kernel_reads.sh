@@ -153,6 +153,17 @@ same subvolumes 1 "$child" 144 "$parent" key "$child" 146 "$parent"
 same subvolumes 1 "$child" 144 "$parent" key "$child" 144 $((parent + 100000))
 same subvolumes 1 "$child" 144 "$parent" set 0 8 999
 
+# Without both of them no path leads to the subvolume, which looks like an empty directory.
+cp --sparse=always "$fixtures/subvolumes/dev1.img" "$WORK/image"
+holds 'its two references are changed' change "$WORK/image" 1 5 156 256 key 5 156 260 and \
+    1 256 144 5 key 256 144 7
+expect 'a subvolume without references' 1 'no path leads to subvolume 256, .*--subvol reads it' \
+    ls "$WORK/image" /home
+holds 'it is an empty directory' [ ! -s "$WORK/out" ]
+expect 'the subvolume itself' 1 'no path leads to subvolume 256, ' \
+    walk --subvol 256 "$WORK/image"
+holds 'its files' out_has '/top-file$'
+
 # A system chunk that is longer in the chunk tree than in the superblock, up into the next chunk.
 same compressed 3 256 228 22020096 set 0 8 8392704
 finish
