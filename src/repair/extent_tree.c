@@ -16,6 +16,7 @@
 #include "base/range_set.h"
 #include "btree/scan.h"
 #include "check/free_space.h"
+#include "data/references.h"
 #include "repair/repair.h"
 
 /* A block of the new tree. */
@@ -49,8 +50,9 @@ static void extent_tree_free(struct extent_tree *self)
 
 /* Free places. */
 
-/* Adds the blocks of log trees, which have no items. */
-static struct bw_error *add_log_blocks(struct bw_repair *repair, struct bw_range_set *used)
+/* Adds the blocks of log trees, and the extents that only these refer to: none of them has an item.
+ */
+static struct bw_error *add_logged(struct bw_repair *repair, struct bw_range_set *used)
 {
     BW_SCOPED(bw_tree_list) struct bw_tree_list list = {0};
     BW_SCOPED(bw_block_scan)
@@ -63,6 +65,13 @@ static struct bw_error *add_log_blocks(struct bw_repair *repair, struct bw_range
             const uint64_t bytenr = scan.pointer.bytenr;
             scan.selected = true;
             BW_TRY(bw_range_set_insert(used, bytenr, bytenr + repair->fs->superblock.nodesize));
+            if (scan.step != BW_SCAN_LEAF)
+                continue;
+            struct bw_block_references extents = bw_block_references_open(&scan.node, 0, false);
+            struct bw_reference extent;
+            while (bw_block_references_next(&extents, &extent))
+                if (extent.length <= UINT64_MAX - extent.bytenr)
+                    BW_TRY(bw_range_set_insert(used, extent.bytenr, extent.bytenr + extent.length));
         }
         BW_TRY(bw_block_scan_end(&scan));
     }
@@ -80,7 +89,7 @@ static struct bw_error *find_places(struct extent_tree *self)
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     BW_TRY(bw_fs_chunks(fs, &chunks));
     BW_TRY(bw_superblock_stripes(fs, &used));
-    BW_TRY(add_log_blocks(self->repair, &used));
+    BW_TRY(add_logged(self->repair, &used));
     BW_TRY(bw_range_set_insert(&used, self->tree.root.bytenr, self->tree.root.bytenr + nodesize));
     for (size_t i = 0; i < self->others.count; i++) {
         const struct bw_key *key = &self->others.items[i].key;
@@ -92,11 +101,17 @@ static struct bw_error *find_places(struct extent_tree *self)
     BW_TRY(bw_numbers_push(&self->places, self->tree.root.bytenr));
     for (size_t i = 0; i < chunks.count; i++) {
         const struct bw_chunk_info *chunk = &chunks.items[i];
-        for (uint64_t at = 0; chunk->type & BW_GROUP_METADATA && self->places.count < most &&
-                              at + nodesize <= chunk->length;
-             at += nodesize)
-            if (!bw_range_set_overlap(&used, chunk->logical + at, chunk->logical + at + nodesize))
-                BW_TRY(bw_numbers_push(&self->places, chunk->logical + at));
+        uint64_t at = 0;
+        while (chunk->type & BW_GROUP_METADATA && self->places.count < most &&
+               at <= chunk->length && nodesize <= chunk->length - at) {
+            const uint64_t place = chunk->logical + at;
+            uint64_t end = chunk->logical + chunk->length; /* of the used or free range */
+            const bool is_used = bw_range_set_has(&used, place, &end);
+            const bool is_free = !is_used && nodesize <= end - place;
+            if (is_free)
+                BW_TRY(bw_numbers_push(&self->places, place));
+            at += is_free ? nodesize : (end - place + nodesize - 1) / nodesize * nodesize;
+        }
     }
     return NULL;
 }
@@ -149,7 +164,20 @@ static uint64_t place_of(const struct extent_tree *self, size_t block)
     return self->places.items[self->blocks.count - 1 - block];
 }
 
-/* Adds the items of the tree's own blocks. They may need more blocks, which need items, too. */
+/* Makes the items of the tree's own blocks, and divides all items again. */
+static struct bw_error *make_own_items(struct extent_tree *self)
+{
+    const struct new_blocks *blocks = &self->blocks;
+    bw_repair_drop_extent_items(&self->own);
+    for (size_t i = 0; i < blocks->count && blocks->count <= self->places.count; i++)
+        BW_TRY(bw_repair_push_block_item(self->repair, place_of(self, i),
+                                         self->tree.root.generation, blocks->items[i].level,
+                                         &blocks->items[i].key, &self->own));
+    return divide(self);
+}
+
+/* Adds the items of the tree's own blocks. They may need more blocks, which need items, too. The
+ * last ones are for blocks whose number, and so their keys and levels, no longer change. */
 static struct bw_error *add_own_items(struct extent_tree *self, bool *is_possible)
 {
     enum { MOST_ROUNDS = 20 };
@@ -157,23 +185,13 @@ static struct bw_error *add_own_items(struct extent_tree *self, bool *is_possibl
     size_t count = 0;
     BW_TRY(divide(self));
     for (unsigned round = 0; count != blocks->count && round < MOST_ROUNDS; round++) {
-        bw_repair_drop_extent_items(&self->own);
         count = blocks->count;
-        for (size_t i = 0; i < count && count <= self->places.count; i++)
-            BW_TRY(bw_repair_push_block_item(self->repair, place_of(self, i),
-                                             self->tree.root.generation, blocks->items[i].level,
-                                             &blocks->items[i].key, &self->own));
-        BW_TRY(divide(self));
+        BW_TRY(make_own_items(self));
     }
     *is_possible = count == blocks->count && count <= self->places.count && count > 1 &&
                    blocks->items[count - 1].level == self->tree.root.level &&
                    blocks->items[count - 2].level < self->tree.root.level;
-    for (size_t i = 0; i < self->own.count && *is_possible; i++) {
-        const struct bw_key *key = &self->own.items[i].key; /* nodes may have moved */
-        const uint64_t level = key->type == BW_METADATA_ITEM ? key->offset : blocks->items[i].level;
-        *is_possible = level == blocks->items[i].level;
-    }
-    return NULL;
+    return *is_possible ? make_own_items(self) : NULL;
 }
 
 /* The blocks. */

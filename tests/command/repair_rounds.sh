@@ -8,7 +8,7 @@ set -uo pipefail
 have python3 qemu-img || { skip "python3 and qemu-img" "repairs in rounds"; finish; }
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain dup block-group-tree changes \
-    levels-3 root-tree-levels simple-quota space-cache-v1 || exit 1
+    levels-3 mixed root-tree-levels simple-quota space-cache-v1 || exit 1
 
 # flip BYTE BIT LOGICAL: flips a bit of all copies of a tree block, which get new checksums.
 flip() {
@@ -116,6 +116,14 @@ for fixture in changes space-cache-v1; do
     expect "$fixture: a second repair" 0 'nothing to repair' \
         repair -f "$WORK/none.qcow2" "$WORK/fixed.img"
 done
+
+# What only a log tree uses is not free: its blocks, and in mixed groups extents of files.
+cp --sparse=always "$fixtures/mixed/dev1.img" "$image"
+holds "a log tree is made" \
+    python3 "$ROOT/tests/support/make_log.py" "$image" 8388608 5242880 5246976
+lose 5611520
+is "places that the log does not use" "$("$PROGRAM" repair -q -o logical "$image" 2> /dev/null)" \
+    $'5611520\n5251072\n5255168\n5619712'
 
 # With simple quotas, only its item has the owner of an extent of data. None of the items is made.
 cp --sparse=always "$fixtures/simple-quota/dev1.img" "$image"
