@@ -192,7 +192,8 @@ static struct bw_error *find_subvolumes(struct bw_fs *fs)
     const size_t lost = fs->lost.count;
     bool corrected = false;
     BW_TRY(bw_subvolumes_load(fs));
-    if (fs->subvolumes.doubt && fs->lost.count == lost)
+    const bool lacks_tree = !fs->extent_tree.id || !fs->checksum_trees.count;
+    if ((fs->subvolumes.doubt || lacks_tree) && fs->lost.count == lost)
         BW_TRY(bw_rescue_root_keys(fs, &corrected));
     if (corrected) {
         bw_subvolumes_free(&fs->subvolumes);

@@ -102,8 +102,8 @@ static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, u
     return NULL;
 }
 
-/* Sets a tree that a walk does not need, so an invalid item is not reported as damage. An item that
- * is out of order may have a wrong key, so it replaces no other. */
+/* Sets a tree that a walk does not need, so an invalid item is not reported as damage. If it is out
+ * of order, its key may be wrong: it replaces no other. */
 static void set_tree(const struct bw_item *item, bool in_order, struct bw_tree *tree)
 {
     struct bw_root_item root;

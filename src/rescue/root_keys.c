@@ -29,13 +29,24 @@ static struct bw_error *add_key(void *context, const struct bw_item *item)
     return key_list_push(&correction->keys, item->key);
 }
 
-/* Whether the key of an item cannot be right where it is. Only a root item has this size. */
+/* Whether one bit makes a key from the key of a root item. */
+static bool is_flipped(const struct bw_key *key, uint64_t tree)
+{
+    return __builtin_popcountll(tree ^ key->objectid) +
+               __builtin_popcount((unsigned)(key->type ^ BW_ROOT_ITEM)) ==
+           1;
+}
+
+/* Whether the key of an item cannot be right where it is, or one bit makes it from the key of a
+ * tree that seems to be missing. Every file system has these trees. Only a root item has this size.
+ */
 static bool is_doubtful(const struct correction *correction, const struct bw_item *item)
 {
     const size_t at = correction->at;
     const struct bw_key *key = &item->key, *before = at ? &correction->keys.items[at - 1] : NULL;
     const struct bw_key *after =
         at + 1 < correction->keys.count ? &correction->keys.items[at + 1] : NULL;
+    const struct bw_fs *fs = correction->fs;
     if (item->size != sizeof(struct bw_disk_root_item))
         return false;
     if (key->type != BW_ROOT_ITEM || (before && bw_key_compare(before, key) >= 0))
@@ -43,7 +54,9 @@ static bool is_doubtful(const struct correction *correction, const struct bw_ite
     if (after && (bw_key_compare(key, after) >= 0 ||
                   (after->type == BW_ROOT_BACKREF && after->objectid != key->objectid)))
         return true;
-    return !bw_subvolume_by_id(correction->fs, BW_TOP_SUBVOLUME);
+    return (!bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME) && is_flipped(key, BW_TOP_SUBVOLUME)) ||
+           (!fs->extent_tree.id && is_flipped(key, BW_EXTENT_TREE)) ||
+           (!fs->checksum_trees.count && is_flipped(key, BW_CSUM_TREE));
 }
 
 /* The tree to whose root block an item leads; 0 if that is unknown. */
@@ -71,9 +84,7 @@ static struct bw_error *put_item(void *context, const struct bw_item *item)
     if (is_doubtful(correction, item))
         BW_TRY(find_owner(correction->fs, item, &owner));
     correction->at++;
-    if (owner && __builtin_popcountll(owner ^ key.objectid) +
-                         __builtin_popcount((unsigned)(key.type ^ BW_ROOT_ITEM)) ==
-                     1) {
+    if (owner && is_flipped(&key, owner)) {
         key.objectid = owner;
         key.type = BW_ROOT_ITEM;
         correction->corrected++;

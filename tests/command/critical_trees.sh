@@ -83,7 +83,7 @@ done
 
 # A bit in the key of a root item is flipped: its root block says which tree it is.
 for key in '257 132 0 key 273 132 0' '256 132 0 key 0 132 0' '259 132 0 key 259 133 0' \
-    '5 132 0 key 7 132 0' '9 132 0 key 11 132 0'; do
+    '5 132 0 key 7 132 0' '9 132 0 key 11 132 0' '7 132 0 key 6 132 0' '2 132 0 key 2 133 0'; do
     images subvolumes
     # shellcheck disable=SC2086 # the words of a change
     holds "the key of a root item is changed: $key" change "${copies[0]}" 1 $key
