@@ -3,7 +3,7 @@
 """repair - damages random file systems, repairs them, and lets the kernel judge the result
 
 usage: tests/kernel/repair.py [--count N] [--seed S] [--program PROGRAM] [--keep FOLDER]
-                              [--rounds N] [--kinds N] [--roll-back]
+                              [--rounds N] [--kinds N] [--way WAY] [--roll-back]
 
 Each case is random work on a file system of one profile and checksum, with snapshots, and often
 with quotas or a block group tree; then, N times, one kind of damage to a copy of it, or three at
@@ -14,9 +14,10 @@ User Mode Linux is installed (guest.py), then the kernel of this machine. Each t
 their attributes are those of the undamaged file system, and files and a snapshot are made and
 deleted. In the end a scrub and `btrfs check` find nothing.
 
---kinds N: always so many kinds of damage. --roll-back: the root of the newest root tree is lost, in
-half of the cases after a device was added and more transactions; if an older generation is offered,
-it is chosen. Its files are not known, but all can be read, and the rest is as above.
+--kinds N: always so many kinds of damage. --way WAY: always this one; several are done at once.
+--roll-back: the root of the newest root tree is lost, in half of the cases after a device was added
+and more transactions; if an older generation is offered, it is chosen. Its files are not known, but
+all can be read, and the rest is as above.
 """
 import json
 import os
@@ -30,11 +31,16 @@ import fields
 import guest
 import history
 import kernel
+from change_item import change as change_item
 from kernel import run
 
 PROFILES = {"single": 1, "dup": 1, "raid1": 2, "raid10": 4, "raid5": 3, "raid6": 4}
 CHECKSUMS = ["crc32c", "crc32c", "crc32c", "xxhash", "sha256", "blake2"]
 SUPERBLOCKS = (1 << 16, 1 << 26)
+EXTENT_TREE = 2
+REPEATED = ["DIR_ITEM", "DIR_INDEX", "INODE_REF", "INODE_EXTREF", "ROOT_REF", "ROOT_BACKREF",
+            "EXTENT_ITEM", "METADATA_ITEM", "TREE_BLOCK_REF", "SHARED_BLOCK_REF",
+            "EXTENT_DATA_REF", "SHARED_DATA_REF", "DEV_EXTENT"]
 ROOTS = (1, 3) # without their only leaf, no tree is found
 CONVERTER = os.path.join(kernel.TOP, "scripts", "fixtures.d", "block-group-tree.py")
 
@@ -106,6 +112,7 @@ class Damage(fields.Images):
         super().__init__(program, images)
         self.profile, self.random, self.has_old_parity = profile, r, False
         self.leaves = sorted({item["logical"] for item in self.items})
+        self.deleted = ""
 
     def change(self, path, offset, new):
         with open(path, "r+b") as file:
@@ -190,6 +197,14 @@ class Damage(fields.Images):
             return False
         for path, offset in places:
             self.change(path, offset, self.random.randbytes(self.node))
+
+    def extent_leaf(self):
+        """All mirrors of a leaf of the extent tree are lost."""
+        leaves = sorted({item["logical"] for item in self.items if item["tree"] == EXTENT_TREE})
+        places = [] if self.has_old_parity else self.places(self.random.choice(leaves))
+        for path, offset in places:
+            self.change(path, offset, self.random.randbytes(self.node))
+        return bool(places)
 
     def data(self):
         """A sector of one mirror of data with checksums is overwritten."""
@@ -287,6 +302,23 @@ class Damage(fields.Images):
             data[29] = 1 if data[29] != 1 else 2
         return any(self.edit(kind, worsen) is not False for kind in ("DIR_ITEM", "DIR_INDEX"))
 
+    def missing_item(self):
+        """An item that others repeat is deleted: an entry, a reference, or one of an extent."""
+        found = {}
+        for item in self.items:
+            if item["key"]["type"] in REPEATED and item["slot"]: # its leaf keeps its first key
+                found.setdefault(item["key"]["type"], []).append(item)
+        if self.type not in fields.CHECKSUMS:
+            return False
+        deleted = self.random.choice(found[self.random.choice(sorted(found))])
+        places = self.places(deleted["logical"])
+        if not places:
+            return False
+        block = self.read(places)
+        change_item(block, deleted["slot"], ["delete"])
+        self.write(places, block)
+        self.deleted = " ".join(["", str(deleted["tree"]), *map(str, deleted["key"].values())])
+        self.items = [item for item in self.items if item["logical"] != deleted["logical"]]
 
     def header(self):
         """The generation in the header of a leaf has a flipped bit, which hides the leaf."""
@@ -303,22 +335,22 @@ class Damage(fields.Images):
         self.write(places, block)
 
 
-ORDER = ["used", "total", "free_space", "link_count", "directory_size", "entry_type", "header",
-         "mirror", "device_range", "bit", "tree_node", "data", "parity", "superblock",
-         "superblock_bit"]
+ORDER = ["used", "total", "free_space", "link_count", "directory_size", "entry_type",
+         "missing_item", "header", "mirror", "device_range", "bit", "tree_node", "extent_leaf",
+         "data", "parity", "superblock", "superblock_bit"]
 WAYS = sorted(ORDER)
 
 
-def hurt(system, r, kinds):
+def hurt(system, r, kinds, only):
     """Damages the images in so many ways; returns their names."""
     # First changes of all copies, in leaves that can be read; then of one copy. All of these need
     # the superblock.
-    ways = sorted(r.sample(WAYS, kinds or r.choice([1, 1, 3])), key=ORDER.index)
+    ways = sorted(only or r.sample(WAYS, kinds or r.choice([1, 1, 3])), key=ORDER.index)
     done = [way for way in ways if getattr(system, way)() is not False]
     if not done:
         done = ["superblock"]
         system.superblock()
-    return done
+    return [way + system.deleted if way == "missing_item" else way for way in done]
 
 
 GUEST = """
@@ -473,7 +505,7 @@ def compare(options, seed, directory):
                 ways = ["root"]
                 system.root()
             else:
-                ways = hurt(system, r, options.kinds)
+                ways = hurt(system, r, options.kinds, options.way)
             print(f"{seed} {number}: {made}: {', '.join(ways)}", flush=True)
             wrong = list(judge(options.program, healthy, system, folder, options.roll_back))
             if wrong and options.keep:
@@ -485,6 +517,7 @@ def main():
     parser = kernel.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="damages of each file system")
     parser.add_argument("--kinds", type=int, default=0, help="of damage at once; 0: 1 or 3")
+    parser.add_argument("--way", choices=WAYS, action="append", help="only such damage")
     parser.add_argument("--roll-back", action="store_true", help="lose the newest root tree")
     options = parser.parse_args()
     kernel.need("mkfs.btrfs", "qemu-img", "xfs_io")

@@ -196,7 +196,9 @@ def serve():
         print('done' if main(words[0], words[1:]) else 'no such item', flush=True)
 
 
-if len(sys.argv) == 1:
+if __name__ != '__main__':
+    pass
+elif len(sys.argv) == 1:
     serve()
 elif not main(sys.argv[1], sys.argv[2:]):
     sys.exit('no such item')
