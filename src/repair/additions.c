@@ -580,6 +580,7 @@ struct bw_error *bw_repair_plan_additions(struct bw_repair *repair)
     BW_SCOPED(bw_tree_list) struct bw_tree_list trees = {0};
     BW_SCOPED(bw_newest) struct bw_newest chunks = {0};
     BW_TRY(bw_tree_list_load(repair->fs, &trees));
+    BW_TRY(bw_repair_plan_root_items(repair, &trees));
     for (size_t i = 0; i < findings->count && i < MOST_FINDINGS; i++) {
         struct bw_repair_finding *finding = &findings->items[i];
         const struct bw_listed_tree *tree = bw_tree_list_find(&trees, finding->tree);

@@ -3,13 +3,13 @@
  * A plan of changes, as the files of this folder make it.
  *
  * plan.c checks the file system, and asks superblock_changes.c, copies.c, caches.c, inodes.c,
- * additions.c (with missing_chunks.c), nodes.c, extent_tree.c, extent_items.c, reseal.c, sizes.c
- * (with empty_chunks.c), conversions.c (with checksum_tree.c), group_trees.c and roll_back.c for
- * changes; block_edits.c collects those of bytes in tree blocks, removals.c of items, for which
- * room.c makes room; matching.c finds the changes that are about a finding; trial.c turns the
- * chosen ones into changed ranges of the devices, and tries them; files.c reads files for that;
- * leave_out.c finds the changes that fail; rounds.c plans again on the result; places.c finds these
- * ranges in the files.
+ * additions.c (with missing_chunks.c and missing_roots.c), extent_items.c, extent_tree.c, nodes.c,
+ * reseal.c, sizes.c (with empty_chunks.c), conversions.c (with checksum_tree.c), group_trees.c and
+ * roll_back.c for changes; block_edits.c collects those of bytes in tree blocks, removals.c of
+ * items, for which room.c makes room; matching.c finds the changes that are about a finding;
+ * trial.c turns the chosen ones into changed ranges of the devices, and tries them; files.c reads
+ * files for that; leave_out.c finds the changes that fail; rounds.c plans again on the result;
+ * places.c finds these ranges in the files.
  */
 #ifndef BW_REPAIR_REPAIR_H
 #define BW_REPAIR_REPAIR_H
@@ -476,6 +476,11 @@ struct bw_error *bw_repair_items_of_chunks(struct bw_repair *repair, uint64_t tr
  * `known` is filled by the first call. (missing_chunks.c) */
 struct bw_error *bw_repair_make_chunk(struct bw_repair *repair, const struct bw_key *group,
                                       struct bw_newest *known, struct bw_buffer *item);
+
+/** Root items of subvolumes that have links. (missing_roots.c) */
+struct bw_tree_list;
+struct bw_error *bw_repair_plan_root_items(struct bw_repair *repair,
+                                           const struct bw_tree_list *trees);
 
 /** Plans an item, or room for it, which the next round uses; unless a flipped bit in the leaf may
  * explain that it is missing. `edit` has the texts but for `why`. (additions.c) */

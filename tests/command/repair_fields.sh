@@ -138,6 +138,20 @@ damages changes super 72 8 7
 is "the generation is wrong" \
     "$("$PROGRAM" repair -q -o class_name "$WORK/image" 2> /dev/null | sort -u)" "rolled-back"
 
+# Root items of subvolumes: the block that is their root is proven, but not all of the item.
+damages subvolumes 1 256 132 0 delete and 1 260 132 - delete
+root=$'loss\t0\troot item of a subvolume'
+is "two root items are missing" \
+    "$("$PROGRAM" repair -q -o class_name,chosen,what "$WORK/image" 2> /dev/null)" \
+    "$root"$'\n'"$root"
+rm -f "$WORK/fixed.qcow2"
+expect "two root items: repair" 0 . repair --allow loss -f "$WORK/fixed.qcow2" "$WORK/image"
+expect "two root items: check" 0 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
+is "two root items: the same files" "$("$PROGRAM" sum -q --patch "$WORK/fixed.qcow2" "$WORK/image" |
+    cksum)" "$("$PROGRAM" sum -q "$fixtures/subvolumes/dev1.img" | cksum)"
+leaves subvolumes 1 257 132 0 delete and 257 256 1 0 block 80 8 5
+leaves subvolumes 1 257 132 0 delete and 257 256 1 0 block 88 8 260
+
 # A flipped bit that the checksum includes: of an item, a key, and the header of a block.
 repairs 'inode-item: bit 6' plain 5 262 1 0 set 0 8 1073741831
 repairs 'name-hash: bit 0' plain 5 256 84 397168884 key 256 84 397168885
