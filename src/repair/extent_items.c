@@ -54,6 +54,7 @@ struct known_block {
     uint64_t bytenr, generation, owner;
     struct bw_key first;
     uint8_t level;
+    bool is_relocated;
 };
 
 BW_VECTOR(known_blocks, struct known_block);
@@ -181,7 +182,8 @@ static struct bw_error *add_made(void *context, const struct bw_listed_tree *tre
     if (!is->kind && is_selected(self, is->bytenr)) {
         const struct bw_disk_header *header = (const void *)block->node->block;
         struct known_block known = {
-            is->bytenr, is->source, bw_get64(header->owner), {0, 0, 0}, block->node->level};
+            is->bytenr, is->source,         bw_get64(header->owner),
+            {0, 0, 0},  block->node->level, bw_get64(header->flags) & BW_HEADER_RELOCATED};
         if (block->node->item_count)
             known.first = bw_node_key(block->node, 0);
         return known_blocks_push(&self->blocks, known);
@@ -326,7 +328,35 @@ static const struct known_block *find_block(const struct bw_repair_extents *self
     return i < list->count && list->items[i].bytenr == bytenr ? &list->items[i] : NULL;
 }
 
-/* A tree block counts references by its address once its owner no longer refers to it: finds such
+/* Whether a tree block belongs to a tree that contains it. A balance makes copies that belong to
+ * none: other blocks may have only such a copy as their parent. */
+static struct bw_error *is_of_owner(const struct bw_repair_extents *self,
+                                    const struct known_block *block,
+                                    const struct reference *references, size_t count, bool *result)
+{
+    const struct bw_listed_tree *owner = bw_tree_list_find(&self->trees, block->owner);
+    bool is_below_copy = false;
+    *result = false;
+    if (block->is_relocated && bw_is_subvolume_id(block->owner))
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_reference *is = &references[i].is;
+        const uint8_t *parent = NULL;
+        *result |= is->kind == BW_TREE_BLOCK_REF && is->source == block->owner;
+        if (is->kind == BW_SHARED_BLOCK_REF && !*result)
+            BW_TRY(bw_repair_block_contents(self->repair, is->source, &parent));
+        const struct bw_disk_header *header = (const void *)parent;
+        is_below_copy |= header && bw_get64(header->flags) & BW_HEADER_RELOCATED &&
+                         bw_get64(header->owner) == block->owner;
+    }
+    struct bw_block_pointer pointer;
+    return owner && is_below_copy && !*result
+               ? bw_repair_find_pointer(&self->repair->fs->reader, &owner->tree, block->bytenr,
+                                        &block->first, &pointer, result)
+               : NULL;
+}
+
+/* A tree block counts references by its address once its owner no longer contains it: finds such
  * blocks without items. Then the references of the others are not right yet. */
 static struct bw_error *find_left_by_owner(struct bw_repair_extents *self, bool *is_new)
 {
@@ -336,12 +366,11 @@ static struct bw_error *find_left_by_owner(struct bw_repair_extents *self, bool 
         const uint64_t bytenr = references->is.bytenr;
         const struct known_block *block = find_block(self, bytenr);
         count = count_same(references, self->references.count - i);
-        bool is_of_owner =
+        bool is_owned =
             !block || find_present(self, bytenr) || bw_key_map_has(&self->by_address, bytenr);
-        for (size_t k = 0; k < count && !is_of_owner; k++)
-            is_of_owner = references[k].is.kind == BW_TREE_BLOCK_REF &&
-                          references[k].is.source == block->owner;
-        if (is_of_owner)
+        if (!is_owned)
+            BW_TRY(is_of_owner(self, block, references, count, &is_owned));
+        if (is_owned)
             continue;
         BW_TRY(bw_key_map_put(&self->by_address, bytenr, 1));
         *is_new = true;

@@ -32,7 +32,6 @@ BW_VECTOR(lost_nodes, struct lost_node);
 struct owners {
     struct bw_numbers trees; /* that refer to it themselves */
     bool counts_by_address;  /* its children refer to it, not to its owner */
-    bool is_shared;
 };
 
 static void owners_free(struct owners *owners)
@@ -52,7 +51,6 @@ static struct bw_error *read_owners(struct bw_repair *repair, uint64_t bytenr,
         struct bw_reference reference;
         if (bw_extent_entry_decode(repair->fs, item, &extent)) {
             owners->counts_by_address = extent.shared_children;
-            owners->is_shared = extent.shared_children || extent.references > 1;
             while (bw_extent_reference_step(&extent, &reference))
                 if (reference.kind == BW_TREE_BLOCK_REF)
                     BW_TRY(bw_numbers_push(&owners->trees, reference.source));
@@ -64,15 +62,31 @@ static struct bw_error *read_owners(struct bw_repair *repair, uint64_t bytenr,
     return bw_fs_items_error(&items);
 }
 
+/* Whether a tree contains the node, and had no snapshot since then. */
+static struct bw_error *is_newer(struct bw_repair *repair, const struct bw_tree_list *trees,
+                                 const struct bw_block_pointer *node, bool *result)
+{
+    struct bw_block_pointer pointer;
+    *result = false;
+    for (size_t i = 0; i < trees->entries.count && !*result; i++) {
+        const struct bw_tree *tree = &trees->entries.items[i].tree;
+        if (bw_is_subvolume_id(tree->id) && node->expectation.generation > tree->shared_until)
+            BW_TRY(bw_repair_find_pointer(&repair->fs->reader, tree, node->bytenr,
+                                          &node->expectation.first_key, &pointer, result));
+    }
+    return NULL;
+}
+
 /* Sets the members of a header that depend on references. If several trees share the node, its
  * children refer only to its owner. If they refer to its address, the owner no longer matters, and
  * remains the child's, whose header this one begins as. */
-static struct bw_error *set_owner(struct bw_repair *repair, const struct bw_tree *tree,
-                                  const struct lost_node *lost, uint64_t child,
+static struct bw_error *set_owner(struct bw_repair *repair, const struct bw_tree_list *trees,
+                                  const struct bw_block_pointer *node, uint64_t child,
                                   struct bw_disk_header *header)
 {
-    BW_SCOPED(owners) struct owners of_node = {.is_shared = false}, of_child = of_node;
-    BW_TRY(read_owners(repair, lost->pointer.bytenr, &of_node));
+    BW_SCOPED(owners) struct owners of_node = {.counts_by_address = false}, of_child = of_node;
+    bool is_relocated = false;
+    BW_TRY(read_owners(repair, node->bytenr, &of_node));
     BW_TRY(read_owners(repair, child, &of_child));
     for (size_t i = 0; i < of_node.trees.count && !of_node.counts_by_address; i++)
         for (size_t k = 0; k < of_child.trees.count; k++)
@@ -81,7 +95,9 @@ static struct bw_error *set_owner(struct bw_repair *repair, const struct bw_tree
 
     /* The flag tells the kernel to look for references even if no snapshot is that new. */
     uint64_t flags = bw_get64(header->flags) & ~(uint64_t)BW_HEADER_RELOCATED;
-    if (of_node.is_shared && lost->pointer.expectation.generation > tree->shared_until)
+    if (of_node.counts_by_address)
+        BW_TRY(is_newer(repair, trees, node, &is_relocated));
+    if (is_relocated)
         flags |= BW_HEADER_RELOCATED;
     header->flags = bw_put64(flags);
     return NULL;
@@ -96,8 +112,8 @@ static size_t count_before(const struct bw_adopted_leaves *blocks, const struct 
 }
 
 /* Plans a node with the blocks whose first keys are in its range. */
-static struct bw_error *plan_node(struct bw_repair *repair, const struct bw_tree *tree,
-                                  const struct lost_node *lost,
+static struct bw_error *plan_node(struct bw_repair *repair, const struct bw_tree_list *trees,
+                                  const struct bw_tree *tree, const struct lost_node *lost,
                                   const struct bw_adopted_leaves *blocks)
 {
     const uint32_t nodesize = repair->fs->superblock.nodesize;
@@ -121,7 +137,7 @@ static struct bw_error *plan_node(struct bw_repair *repair, const struct bw_tree
     if (!child)
         return NULL;
     memcpy(header, child, sizeof *header);
-    BW_TRY(set_owner(repair, tree, lost, children->pointer.bytenr, header));
+    BW_TRY(set_owner(repair, trees, &lost->pointer, children->pointer.bytenr, header));
     header->bytenr = bw_put64(lost->pointer.bytenr);
     header->generation = bw_put64(expectation->generation);
     header->item_count = bw_put32((uint32_t)count);
@@ -143,7 +159,8 @@ static struct bw_error *plan_node(struct bw_repair *repair, const struct bw_tree
 }
 
 /* Plans the lost nodes of a tree, level by level. */
-static struct bw_error *plan_tree(struct bw_repair *repair, const struct bw_tree *tree)
+static struct bw_error *plan_tree(struct bw_repair *repair, const struct bw_tree_list *trees,
+                                  const struct bw_tree *tree)
 {
     BW_SCOPED(lost_nodes) struct lost_nodes nodes = {0};
     BW_SCOPED(bw_adopted) struct bw_adopted blocks = {0};
@@ -168,7 +185,7 @@ static struct bw_error *plan_tree(struct bw_repair *repair, const struct bw_tree
             BW_TRY(bw_adopt_blocks(repair->fs, tree, &ranges, (uint8_t)(level - 1), &blocks));
         for (size_t i = 0; i < nodes.count && ranges.count && blocks.complete; i++)
             if (nodes.items[i].pointer.expectation.level == level)
-                BW_TRY(plan_node(repair, tree, &nodes.items[i], &blocks.leaves));
+                BW_TRY(plan_node(repair, trees, tree, &nodes.items[i], &blocks.leaves));
     }
     return NULL;
 }
@@ -193,7 +210,7 @@ struct bw_error *bw_repair_plan_nodes(struct bw_repair *repair)
         if (tree.id == BW_EXTENT_TREE || tree.id == BW_TREE_RELOC ||
             (!listed->references && listed->drop_progress.objectid))
             continue;
-        BW_TRY(plan_tree(repair, &tree));
+        BW_TRY(plan_tree(repair, &trees, &tree));
     }
     return NULL;
 }

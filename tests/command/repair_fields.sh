@@ -242,6 +242,15 @@ for leaf in $(run_json dump -q --tree extent --json "$WORK/image" |
     done
 done
 status "three leaves, one of which begins with a reference" 0 "$WORK/image"
+# Leaves that a balance has copied count references by their address.
+leaf=$("$PROGRAM" dump -q -o logical --tree extent "$fixtures/block-group-tree/dev1.img" | uniq)
+cp --sparse=always "$fixtures/block-group-tree/dev1.img" "$WORK/image"
+for place in $("$PROGRAM" map -q -o offset "$WORK/image" "$leaf+16384"); do
+    dd if=/dev/zero of="$WORK/image" bs=4096 seek=$((place / 4096)) count=4 conv=notrunc \
+        2> /dev/null
+done
+status "the only leaf of the extent tree, after a balance" 0 "$WORK/image"
+same_extents "the only leaf of the extent tree, after a balance" block-group-tree
 cp --sparse=always "$fixtures/lost-tree-extent/dev1.img" "$WORK/image"
 status "a lost extent tree" 0 "$WORK/image"
 

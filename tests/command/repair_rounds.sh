@@ -8,7 +8,7 @@ set -uo pipefail
 have python3 qemu-img || { skip "python3 and qemu-img" "repairs in rounds"; finish; }
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain dup block-group-tree changes \
-    levels-3 mixed root-tree-levels simple-quota space-cache-v1 || exit 1
+    levels-3 mixed relocation root-tree-levels simple-quota space-cache-v1 || exit 1
 
 # flip BYTE BIT LOGICAL: flips a bit of all copies of a tree block, which get new checksums.
 flip() {
@@ -98,6 +98,17 @@ repairs "a lost root of level 2" levels-3 $'1\t'"$lost 5"
 cp --sparse=always "$fixtures/root-tree-levels/dev1.img" "$image"
 lose 31612928
 repairs "the lost root of the root tree" root-tree-levels $'1\t'"$lost 1"
+
+# Two snapshots contain a node that counts references by its address. A mount looks for these if the
+# node is older than the last snapshot of its tree, or has a flag: one tree needs it.
+damaged relocation 1 258 132 8 set 200 8 0
+lose 30965760
+rm -f "$WORK/fixed.qcow2"
+expect "a lost node of two snapshots" 0 . repair -f "$WORK/fixed.qcow2" "$image"
+qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
+place=$("$PROGRAM" map -q -o offset "$image" 30965760+4096 | head -n 1)
+is "a lost node of two snapshots: the flags" \
+    "$(od -An -tu1 -j $((place + 56)) -N 1 "$WORK/fixed.img" | tr -d ' ')" 3
 
 # A lost node of the extent tree: the whole tree is made again, with the root at its place. Then the
 # free space tree and the bytes in use are corrected. Snapshots share blocks in the first image.
