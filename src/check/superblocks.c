@@ -470,38 +470,14 @@ static struct copy *correct_copies(struct bw_check *check, struct copy *copies, 
     return best;
 }
 
-/* Searches a bad copy before its place, and returns the distance or 0: dd with conv=noerror, but
- * without sync, leaves out unreadable blocks. */
-static uint64_t find_shift(struct bw_check *check, const struct bw_image *image,
-                           const struct copy *copy)
-{
-    enum { MOST = 1 << 20, SECTOR = 512 };
-    if (copy->offset < MOST)
-        return 0;
-    BW_AUTO_FREE uint8_t *bytes = malloc(MOST);
-    BW_AUTO_ERROR struct bw_error *error =
-        bytes ? bw_read_raw(NULL, image->storage, copy->offset - MOST, bytes, MOST)
-              : bw_error_no_memory();
-    if (bw_check_lacks_memory(check, error))
-        return 0;
-    for (uint32_t shift = SECTOR; !error && shift <= MOST; shift += SECTOR) {
-        const struct bw_disk_superblock *super = (const void *)(bytes + MOST - shift);
-        if (bw_get64(super->magic) == BW_SUPERBLOCK_MAGIC &&
-            bw_get64(super->bytenr) == copy->offset)
-            return shift;
-    }
-    return 0;
-}
-
 /* A copy that cannot be used. */
 static void report_bad_copy(struct bw_check *check, const struct bw_image *image,
                             const struct copy *copy, bool repairable)
 {
-    const uint64_t shift = find_shift(check, image, copy);
+    const uint32_t shift = bw_image_find_shift(image, copy->offset);
     if (shift)
-        find(check, BW_CODE_super_bad, copy, false,
-             "%s; it is %" PRIu64 " bytes before its place: the image lacks bytes in front of it",
-             copy->bad->message, shift);
+        find(check, BW_CODE_super_bad, copy, false, "%s" BW_IMAGE_SHIFTED, copy->bad->message,
+             shift);
     else
         find(check, BW_CODE_super_bad, copy, repairable, "%s", copy->bad->message);
 }

@@ -89,6 +89,24 @@ bool bw_has_superblock(struct bw_xlator *storage, struct bw_disk_superblock *blo
            bw_get64(block->magic) == BW_SUPERBLOCK_MAGIC;
 }
 
+uint32_t bw_image_find_shift(const struct bw_image *image, uint64_t offset)
+{
+    enum { MOST = 1 << 20, PIECE = 1 << 14, SECTOR = 512 };
+    uint8_t bytes[PIECE];
+    for (uint32_t shift = 0; shift < MOST && offset >= MOST; shift += PIECE) {
+        if (!bw_try_read_raw(NULL, image->storage, offset - shift - PIECE, bytes, PIECE))
+            continue;
+        for (uint32_t back = SECTOR; back <= PIECE; back += SECTOR) {
+            const struct bw_disk_superblock *super = (const void *)(bytes + PIECE - back);
+            if (bw_get64(super->magic) == BW_SUPERBLOCK_MAGIC &&
+                bw_get64(super->bytenr) == offset &&
+                memcmp(super->fsid, image->superblock.fsid, BW_UUID_SIZE) == 0)
+                return shift + back;
+        }
+    }
+    return 0;
+}
+
 static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image *image,
                                   unsigned copy, uint64_t offset, struct bw_superblock *superblock)
 {
@@ -440,7 +458,14 @@ static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, in
             struct bw_error *rejected = copies.rejected[copy];
             if (!rejected)
                 continue;
+            const uint32_t shift = rejected->code == BW_ERROR_NOT_BTRFS
+                                       ? bw_image_find_shift(image, copies.offsets[copy])
+                                       : 0;
+            if (shift)
+                rejected = bw_error_create(BW_ERROR_CORRUPT, "%s" BW_IMAGE_SHIFTED,
+                                           copies.rejected[copy]->message, shift);
             rejected->code = BW_ERROR_CORRUPT;
+            bw_error_free(shift ? copies.rejected[copy] : NULL);
             bw_fs_report(fs, BW_WARNING,
                          bw_error_prefix(rejected, "%s: superblock copy %u at %" PRIu64 " rejected",
                                          image->name, copy, copies.offsets[copy]));

@@ -77,6 +77,13 @@ bool bw_try_read_super(struct bw_xlator *storage, uint64_t offset, void *block);
  * the superblock may be damaged. */
 bool bw_has_superblock(struct bw_xlator *storage, struct bw_disk_superblock *block);
 
+/** How many bytes before its place a bad copy of the superblock is; 0 if it is not there. dd with
+ * conv=noerror, but without sync, leaves out unreadable blocks. */
+uint32_t bw_image_find_shift(const struct bw_image *image, uint64_t offset);
+/** The end of a message about it. */
+#define BW_IMAGE_SHIFTED \
+    "; it is %" PRIu32 " bytes before its place: the image lacks bytes in front of it"
+
 /** The path of the first file below a layer, or the name of its layer if it has none; freed by the
  * caller. NULL: out of memory. */
 char *bw_image_path(const struct bw_xlator *layer);

@@ -85,6 +85,7 @@ finds 4 super-device plain super 283 8 5
     cp --sparse=always /dev/stdin "$WORK/image"
 expect "an image without 4 KiB of its middle" 4 . check "$WORK/image"
 holds "the image lacks them" out_has '^error super-bad.* it is 4096 bytes before its place: '
+expect "a walk of it" 0 'copy 1 .* rejected: .* it is 4096 bytes before its place: ' "$WORK/image"
 { head -c 4096 /dev/zero && cat "$WORK/image"; } | cp --sparse=always /dev/stdin "$WORK/later"
 expect "the image, and its copy behind 4 KiB" 0 . sum -0 --alternatives --device "$WORK/later" \
     "$WORK/image"
