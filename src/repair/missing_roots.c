@@ -150,6 +150,31 @@ static struct bw_error *find_uuids(struct bw_repair *repair, uint64_t id,
     return bw_fs_items_error(&items);
 }
 
+/* The other item of the link, if it is missing, too: its key is reversed. */
+static struct bw_error *plan_other_link(struct bw_repair *repair, const struct missing_root *root,
+                                        struct bw_repair_edit edit)
+{
+    const struct bw_tree *tree = bw_fs_root_tree(repair->fs);
+    const struct bw_key key = root->finding->key;
+    const struct bw_key other = {
+        key.offset, key.type == BW_ROOT_REF ? BW_ROOT_BACKREF : BW_ROOT_REF, key.objectid};
+    struct bw_repair_finding same = *root->finding;
+    BW_AUTO_BUFFER struct bw_buffer data = {0};
+    BW_SCOPED(bw_fs_items) struct bw_fs_items present, items;
+    bw_fs_items_begin(&present, repair->fs, tree, other, other);
+    bw_fs_items_begin(&items, repair->fs, tree, key, key);
+    const bool has_other = bw_fs_items_next(&present);
+    const struct bw_item *item = bw_fs_items_next(&items);
+    if (!has_other && item)
+        bw_buffer_append(&data, item->data, item->size);
+    BW_TRY(bw_fs_items_error(&present));
+    BW_TRY(bw_fs_items_error(&items));
+    BW_TRY(bw_buffer_error(&data));
+    edit.what = "link to a subvolume";
+    edit.proof = "the other item of the same link";
+    return data.length ? bw_repair_plan_item(repair, &same, tree, &other, &data, edit) : NULL;
+}
+
 static struct bw_error *plan_root(struct bw_repair *repair, const struct missing_root *root)
 {
     const struct bw_key key = {root->id, BW_ROOT_ITEM, 0};
@@ -172,14 +197,16 @@ static struct bw_error *plan_root(struct bw_repair *repair, const struct missing
                                      .change_transid = generation};
     BW_TRY(find_uuids(repair, root->id, &item));
     const struct bw_buffer data = {.data = (char *)&item, .length = sizeof item};
-    return bw_repair_plan_item(
-        repair, root->finding, bw_fs_root_tree(repair->fs), &key, &data,
-        (struct bw_repair_edit){
-            .what = "root item of a subvolume",
-            .proof = "its link, and the only block that the extent tree has as its root",
-            .loss = "whether it was read-only, its times, and of which one it is a snapshot",
-            .is_to_be_chosen = true,
-            .reveals = true});
+    const struct bw_repair_edit edit = {
+        .what = "root item of a subvolume",
+        .proof = "its link, and the only block that the extent tree has as its root",
+        .loss = "whether it was read-only, its times, and of which one it is a snapshot",
+        .group = ++repair->groups,
+        .is_to_be_chosen = true,
+        .reveals = true};
+    BW_TRY(plan_other_link(repair, root, edit));
+    return bw_repair_plan_item(repair, root->finding, bw_fs_root_tree(repair->fs), &key, &data,
+                               edit);
 }
 
 /* Whether a tree block is lost that may contain references. Blocks whose owner is missing are not.

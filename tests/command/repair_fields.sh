@@ -149,6 +149,10 @@ expect "two root items: repair" 0 . repair --allow loss -f "$WORK/fixed.qcow2" "
 expect "two root items: check" 0 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
 is "two root items: the same files" "$("$PROGRAM" sum -q --patch "$WORK/fixed.qcow2" "$WORK/image" |
     cksum)" "$("$PROGRAM" sum -q "$fixtures/subvolumes/dev1.img" | cksum)"
+damages subvolumes 1 260 132 - delete and 1 260 144 5 delete
+rm -f "$WORK/fixed.qcow2"
+expect "a root item and a link: repair" 0 . repair --allow loss -f "$WORK/fixed.qcow2" "$WORK/image"
+expect "a root item and a link: check" 0 . check --patch "$WORK/fixed.qcow2" "$WORK/image"
 leaves subvolumes 1 257 132 0 delete and 257 256 1 0 block 80 8 5
 leaves subvolumes 1 257 132 0 delete and 257 256 1 0 block 88 8 260
 

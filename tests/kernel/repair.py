@@ -112,6 +112,8 @@ class Damage(fields.Images):
         super().__init__(program, images)
         self.profile, self.random, self.has_old_parity = profile, r, False
         self.leaves = sorted({item["logical"] for item in self.items})
+        self.extent_leaves = sorted({item["logical"] for item in self.items
+                                     if item["tree"] == EXTENT_TREE})
         self.deleted = ""
 
     def change(self, path, offset, new):
@@ -200,8 +202,8 @@ class Damage(fields.Images):
 
     def extent_leaf(self):
         """All mirrors of a leaf of the extent tree are lost."""
-        leaves = sorted({item["logical"] for item in self.items if item["tree"] == EXTENT_TREE})
-        places = [] if self.has_old_parity else self.places(self.random.choice(leaves))
+        leaf = self.random.choice(self.extent_leaves)
+        places = [] if self.has_old_parity else self.places(leaf)
         for path, offset in places:
             self.change(path, offset, self.random.randbytes(self.node))
         return bool(places)
