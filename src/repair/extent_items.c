@@ -758,10 +758,12 @@ static struct bw_error *plan_items(struct bw_repair *repair, uint64_t bytenr,
 {
     struct bw_repair_finding *first = NULL;
     const unsigned group = ++repair->groups;
+    for (size_t i = 0; i < repair->findings.count; i++)
+        if (repair->findings.items[i].logical == bytenr &&
+            repair->findings.items[i].flipped_block != BW_ABSENT)
+            return NULL;
     for (size_t i = 0; i < repair->findings.count; i++) {
         struct bw_repair_finding *finding = &repair->findings.items[i];
-        if (finding->logical == bytenr && finding->flipped_block != BW_ABSENT)
-            return NULL;
         if (finding->logical != bytenr || !is_about_extent(finding))
             continue;
         if (!first) {
@@ -806,9 +808,9 @@ struct bw_error *bw_repair_plan_extents(struct bw_repair *repair)
         bool is_known;
         same = count_same(references, self->references.count - i);
         BW_TRY(make_items(self, references, same, &items, &is_known));
-        if (items.count)
+        if (items.count && items.count <= MOST_PLANNED)
             BW_TRY(plan_items(repair, references->is.bytenr, &items));
-        planned += items.count > 0;
+        planned += (unsigned)items.count;
     }
     return NULL;
 }

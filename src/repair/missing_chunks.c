@@ -51,9 +51,11 @@ static struct bw_error *fits(struct bw_repair *repair, const struct bw_chunk *ch
         struct bw_chunk other;
         const struct bw_disk_device_item *device = (const void *)item->data;
         if (item->key.type == BW_CHUNK_ITEM) {
-            BW_TRY(bw_chunk_decode(item->key.offset, item->data, item->size, &other));
-            *does_fit = *does_fit && (other.logical >= chunk->logical + chunk->length ||
-                                      chunk->logical >= other.logical + other.length);
+            BW_AUTO_ERROR struct bw_error *error =
+                bw_chunk_decode(item->key.offset, item->data, item->size, &other);
+            *does_fit = *does_fit && !error &&
+                        (other.logical >= chunk->logical + chunk->length ||
+                         chunk->logical >= other.logical + other.length);
         }
         for (unsigned i = 0; item->key.type == BW_DEVICE_ITEM && item->size >= sizeof *device &&
                              i < chunk->stripe_count;

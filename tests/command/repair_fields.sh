@@ -102,6 +102,8 @@ repairs 'they name the lost tree block 16384' plain super 88 8 16384
 repairs 'it contradicts the chunk tree' plain super 267 1 43
 leaves plain 3 256 228 13631488 set 56 8 209715200
 leaves plain 3 256 228 13631488 delete and 4 1 204 13631488 delete
+damages plain 3 256 228 13631488 delete and 3 256 228 22020096 set 16 8 4096
+expect "next to a chunk that is wrong: no error" 1 'chunk-missing at 13631488' repair "$WORK/image"
 leaves plain 5 256 84 397168884 delete and 5 256 96 7 delete
 leaves plain 5 258 12 257 delete and 5 257 96 2 delete
 
