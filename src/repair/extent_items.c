@@ -695,6 +695,19 @@ static uint64_t bytes_used(const struct bw_repair_extents *self, uint64_t start,
     return used;
 }
 
+/* The number of chunks whose block groups have keys in a range. */
+static size_t count_chunks(const struct bw_repair_extents *self, const struct bw_key *first,
+                           const struct bw_key *last)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < self->chunks.count; i++) {
+        const struct bw_chunk_info *chunk = &self->chunks.items[i];
+        const struct bw_key key = {chunk->logical, BW_BLOCK_GROUP_ITEM, chunk->length};
+        count += bw_key_compare(&key, first) >= 0 && bw_key_compare(&key, last) <= 0;
+    }
+    return count;
+}
+
 struct bw_error *bw_repair_items_of_extents(struct bw_repair_extents *self,
                                             const struct bw_key *first, const struct bw_key *last,
                                             struct bw_repair_extent_items *items)
@@ -715,6 +728,8 @@ struct bw_error *bw_repair_items_of_extents(struct bw_repair_extents *self,
     if (!repair->fs->block_group_tree.id) {
         BW_SCOPED(bw_repair_items) struct bw_repair_items groups = {0};
         BW_TRY(bw_repair_items_of_chunks(self->repair, BW_EXTENT_TREE, first, last, &groups));
+        if (groups.count != count_chunks(self, first, last))
+            return NULL; /* not all chunks can be trusted, and a mount needs them all */
         for (size_t i = 0; i < groups.count; i++) {
             struct bw_repair_item *group = &groups.items[i];
             BW_AUTO_BUFFER struct bw_buffer data = {0};

@@ -9,7 +9,7 @@ set -uo pipefail
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes block-group-tree lost-tree-uuid \
     lost-tree-free-space lost-tree-chunk lost-tree-extent log-tree dup relocation resized-down \
-    quota-groups simple-quota changes || exit 1
+    quota-groups simple-quota changes incomplete || exit 1
 
 # damages FIXTURE CHANGE...: changes items of a copy of the image.
 damages() {
@@ -257,6 +257,13 @@ for place in $("$PROGRAM" map -q -o offset "$WORK/image" "$leaf+16384"); do
 done
 status "the only leaf of the extent tree, after a balance" 0 "$WORK/image"
 same_extents "the only leaf of the extent tree, after a balance" block-group-tree
+# Without its block groups a leaf is of no use: they are not known if devices are missing.
+cp --sparse=always "$fixtures/incomplete/dev1.img" "$WORK/image"
+place=$("$PROGRAM" map -q -o devid,offset "$WORK/image" 30638080+4096 2> /dev/null |
+    sed -n 's/^1\t//p')
+dd if=/dev/zero of="$WORK/image" bs=4096 seek=$((place / 4096)) count=4 conv=notrunc 2> /dev/null
+is "a leaf of the extent tree, devices are missing" \
+    "$("$PROGRAM" repair -o why "$WORK/image" 2> /dev/null)" ""
 cp --sparse=always "$fixtures/lost-tree-extent/dev1.img" "$WORK/image"
 status "a lost extent tree" 0 "$WORK/image"
 
