@@ -73,6 +73,14 @@ bool bw_subvolumes_have_snapshots(const struct bw_subvolume_table *table)
     return false;
 }
 
+/* Keeps the first doubt. */
+static void doubt(struct bw_subvolume_table *table, struct bw_error *why)
+{
+    bw_error_free(table->doubt ? why : NULL);
+    if (!table->doubt)
+        table->doubt = bw_error_advise(why, "'repair' finds flipped bits in keys");
+}
+
 /* Sets the name of a subvolume: from the ROOT_BACKREF of the child, or from the ROOT_REF of a
  * parent that exists, which wins. */
 static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, uint64_t child,
@@ -91,6 +99,12 @@ static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, u
                                parent);
     if (table->names.length > UINT32_MAX - BW_NAME_MAX)
         return bw_error_no_memory();
+    if (subvolume->parent != parent && find_subvolume(table, subvolume->parent))
+        doubt(table, bw_error_create(BW_ERROR_CORRUPT,
+                                     "root tree: references of subvolume %" PRIu64
+                                     " name different parents, so it may look empty; --subvol "
+                                     "reads it",
+                                     child));
     uint32_t offset = (uint32_t)table->names.length;
     bw_buffer_append(&table->names, ref.name, ref.name_length);
     BW_TRY(bw_buffer_error(&table->names));
@@ -117,14 +131,6 @@ static uint64_t hash_of_reference(const struct bw_item *item, uint64_t child, ui
     const uint64_t ids[] = {child, parent};
     return bw_hash_path((const char *)ids, sizeof ids) ^
            bw_hash_path((const char *)item->data, item->size);
-}
-
-/* Keeps the first doubt. */
-static void doubt(struct bw_subvolume_table *table, struct bw_error *why)
-{
-    bw_error_free(table->doubt ? why : NULL);
-    if (!table->doubt)
-        table->doubt = bw_error_advise(why, "'repair' finds flipped bits in keys");
 }
 
 void bw_subvolumes_report_doubt(struct bw_fs *fs)
@@ -229,18 +235,24 @@ static struct bw_error *set_name_by_forward_ref(void *context, const struct bw_i
     return set_name(context, item, item->key.offset, item->key.objectid);
 }
 
-/* A subvolume without a parent looks like an empty directory there. */
+/* A subvolume without a parent, or whose root item says that it is deleted, looks like an empty
+ * directory there. A deletion removes both references first. */
 static void doubt_unlinked(struct bw_subvolume_table *table)
 {
     for (size_t i = 0; i < table->count && !table->doubt; i++) {
         const struct bw_subvolume *subvolume = &table->items[i];
         const uint64_t id = subvolume->tree.id;
-        if (id != BW_TOP_SUBVOLUME && !subvolume->deleted &&
-            !find_subvolume(table, subvolume->parent))
-            doubt(table, bw_error_create(BW_ERROR_CORRUPT,
-                                         "root tree: no path leads to subvolume %" PRIu64
-                                         ", since its ROOT_REF is lost; --subvol reads it",
-                                         id));
+        const bool is_linked = find_subvolume(table, subvolume->parent);
+        if (id == BW_TOP_SUBVOLUME || is_linked == !subvolume->deleted)
+            continue;
+        doubt(table, is_linked ? bw_error_create(BW_ERROR_CORRUPT,
+                                                 "root tree: subvolume %" PRIu64
+                                                 " looks empty: its root item marks it as deleted",
+                                                 id)
+                               : bw_error_create(BW_ERROR_CORRUPT,
+                                                 "root tree: no path leads to subvolume %" PRIu64
+                                                 ", since its ROOT_REF is lost; --subvol reads it",
+                                                 id));
     }
 }
 

@@ -164,6 +164,14 @@ expect 'the subvolume itself' 1 'no path leads to subvolume 256, ' \
     walk --subvol 256 "$WORK/image"
 holds 'its files' out_has '/top-file$'
 
+for change in '156 265 key 257 156 265:of subvolume 265 name different parents' \
+    '132 0 set 216 4 0:subvolume 256 looks empty. its root item marks it'; do
+    cp --sparse=always "$fixtures/subvolumes/dev1.img" "$WORK/image"
+    # shellcheck disable=SC2086 # several words
+    holds "changed: $change" change "$WORK/image" 1 256 ${change%:*}
+    expect "subvolume 256 with $change" 1 "${change#*:}" ls "$WORK/image" /home
+done
+
 # A system chunk that is longer in the chunk tree than in the superblock, up into the next chunk.
 same compressed 3 256 228 22020096 set 0 8 8392704
 finish
