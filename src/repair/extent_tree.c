@@ -3,7 +3,7 @@
  * A new extent tree, if a node of it is lost: only this tree says where its other blocks are. All
  * its items follow from the other trees (extent_items.c). The root keeps its address, level and
  * generation, so the root tree does not change. The other blocks get free places in the block
- * groups of metadata, in ascending order; each needs an item in the tree, too.
+ * groups of metadata, those of the lost tree first; each needs an item in the tree, too.
  *
  * The blocks of the lost tree become free space. Space caches are no longer valid then; the next
  * rounds correct the free space tree and the bytes in use.
@@ -17,6 +17,7 @@
 #include "btree/scan.h"
 #include "check/free_space.h"
 #include "data/references.h"
+#include "owners/used_space.h"
 #include "repair/repair.h"
 
 /* A block of the new tree. */
@@ -78,15 +79,43 @@ static struct bw_error *add_logged(struct bw_repair *repair, struct bw_range_set
     return NULL;
 }
 
+/* Adds the free places in a chunk: those in which a mount would allocate nothing before it has
+ * built the free space anew, as where the lost tree was; or only the others. */
+static struct bw_error *add_places(struct extent_tree *self, const struct bw_chunk_info *chunk,
+                                   const struct bw_range_set *used, const struct bw_used_map *map,
+                                   bool is_reserved)
+{
+    const uint32_t nodesize = self->repair->fs->superblock.nodesize;
+    const uint64_t chunk_end = chunk->logical + chunk->length;
+    uint64_t end = 0; /* of the used or free range */
+    for (uint64_t place = chunk->logical; self->places.count < self->others.count &&
+                                          place < chunk_end && nodesize <= chunk_end - place;
+         place +=
+         bw_min((end - place + nodesize - 1) / nodesize, UINT64_MAX / nodesize) * nodesize) {
+        end = chunk_end;
+        if (bw_range_set_has(used, place, &end))
+            continue;
+        const bool is_free = bw_used_kind_at(map, place, &end) == BW_USED_FREE;
+        while (is_free != is_reserved && nodesize <= end - place &&
+               self->places.count < self->others.count) {
+            BW_TRY(bw_numbers_push(&self->places, place));
+            place += nodesize;
+        }
+    }
+    return NULL;
+}
+
 /* Adds the place of the root, and the first free ones in the block groups of metadata: at most as
- * many as there are items. */
+ * many as there are items. Places that the free space tree calls free are the last choice: it would
+ * have to change with the extent tree. With a block group tree, no mount builds it again, so they
+ * are none. */
 static struct bw_error *find_places(struct extent_tree *self)
 {
     struct bw_fs *fs = self->repair->fs;
     const uint32_t nodesize = fs->superblock.nodesize;
-    const size_t most = self->others.count;
     BW_SCOPED(bw_range_set) struct bw_range_set used = {0};
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
+    struct bw_used_map *map;
     BW_TRY(bw_fs_chunks(fs, &chunks));
     BW_TRY(bw_superblock_stripes(fs, &used));
     BW_TRY(add_logged(self->repair, &used));
@@ -99,21 +128,16 @@ static struct bw_error *find_places(struct extent_tree *self)
     }
     bw_range_set_join(&used);
     BW_TRY(bw_numbers_push(&self->places, self->tree.root.bytenr));
-    for (size_t i = 0; i < chunks.count; i++) {
-        const struct bw_chunk_info *chunk = &chunks.items[i];
-        uint64_t at = 0;
-        while (chunk->type & BW_GROUP_METADATA && self->places.count < most &&
-               at <= chunk->length && nodesize <= chunk->length - at) {
-            const uint64_t place = chunk->logical + at;
-            uint64_t end = chunk->logical + chunk->length; /* of the used or free range */
-            const bool is_used = bw_range_set_has(&used, place, &end);
-            const bool is_free = !is_used && nodesize <= end - place;
-            if (is_free)
-                BW_TRY(bw_numbers_push(&self->places, place));
-            at += is_free ? nodesize : (end - place + nodesize - 1) / nodesize * nodesize;
-        }
+    BW_TRY(bw_used_map_open(fs, NULL, &map));
+    struct bw_error *error = NULL;
+    const unsigned passes = fs->block_group_tree.id ? 1 : 2;
+    for (size_t i = 0; i < passes * chunks.count && !error; i++) {
+        const struct bw_chunk_info *chunk = &chunks.items[i % chunks.count];
+        if (chunk->type & BW_GROUP_METADATA)
+            error = add_places(self, chunk, &used, map, i < chunks.count);
     }
-    return NULL;
+    bw_used_map_close(map);
+    return error;
 }
 
 /* Division. */
