@@ -3,7 +3,7 @@
  * A new extent tree, if a node of it is lost: only this tree says where its other blocks are. All
  * its items follow from the other trees (extent_items.c). The root keeps its address, level and
  * generation, so the root tree does not change. The other blocks get free places in the block
- * groups of metadata, those of the lost tree first; each needs an item in the tree, too.
+ * groups of metadata, first where the lost tree was; each needs an item in the tree, too.
  *
  * The blocks of the lost tree become free space. Space caches are no longer valid then; the next
  * rounds correct the free space tree and the bytes in use.
@@ -79,28 +79,24 @@ static struct bw_error *add_logged(struct bw_repair *repair, struct bw_range_set
     return NULL;
 }
 
-/* Adds the free places in a chunk: those in which a mount would allocate nothing before it has
- * built the free space anew, as where the lost tree was; or only the others. */
+/* Adds the free places in a chunk: with `is_reserved`, those that the free space tree calls used,
+ * like the blocks of the lost tree; otherwise the others. */
 static struct bw_error *add_places(struct extent_tree *self, const struct bw_chunk_info *chunk,
                                    const struct bw_range_set *used, const struct bw_used_map *map,
                                    bool is_reserved)
 {
     const uint32_t nodesize = self->repair->fs->superblock.nodesize;
     const uint64_t chunk_end = chunk->logical + chunk->length;
-    uint64_t end = 0; /* of the used or free range */
-    for (uint64_t place = chunk->logical; self->places.count < self->others.count &&
-                                          place < chunk_end && nodesize <= chunk_end - place;
-         place +=
-         bw_min((end - place + nodesize - 1) / nodesize, UINT64_MAX / nodesize) * nodesize) {
-        end = chunk_end;
-        if (bw_range_set_has(used, place, &end))
-            continue;
-        const bool is_free = bw_used_kind_at(map, place, &end) == BW_USED_FREE;
-        while (is_free != is_reserved && nodesize <= end - place &&
-               self->places.count < self->others.count) {
+    uint64_t place = chunk->logical;
+    while (self->places.count < self->others.count && place < chunk_end &&
+           nodesize <= chunk_end - place) {
+        uint64_t end = chunk_end; /* of the range with the same use */
+        const bool fits = !bw_range_set_has(used, place, &end) &&
+                          (bw_used_kind_at(map, place, &end) == BW_USED_FREE) != is_reserved &&
+                          nodesize <= end - place;
+        if (fits)
             BW_TRY(bw_numbers_push(&self->places, place));
-            place += nodesize;
-        }
+        place += fits ? nodesize : (end - place + nodesize - 1) / nodesize * nodesize;
     }
     return NULL;
 }
