@@ -480,13 +480,26 @@ static bool is_in_chunk(const struct bw_repair_extents *self, uint64_t start, ui
     return false;
 }
 
+/* The item of a tree block, without references. */
+static struct present item_of_block(const struct bw_fs *fs, const struct known_block *block)
+{
+    const struct bw_disk_tree_block_info info = {bw_key_encode(&block->first), block->level};
+    struct present item = {.key = {block->bytenr, BW_METADATA_ITEM, block->level}};
+    item.header.generation = bw_put64(block->generation);
+    item.header.flags = bw_put64(BW_EXTENT_TREE_BLOCK);
+    if (!(fs->superblock.incompat_flags & BW_INCOMPAT_SKINNY_METADATA)) {
+        item.key = (struct bw_key){block->bytenr, BW_EXTENT_ITEM, fs->superblock.nodesize};
+        item.info_size = sizeof info;
+        memcpy(item.info, &info, sizeof info);
+    }
+    return item;
+}
+
 /* Describes a tree block without an item; not known if it has no header. */
 static struct bw_error *describe_block(const struct bw_repair_extents *self, uint64_t bytenr,
                                        struct present *made, bool *is_known)
 {
     const struct bw_repair *repair = self->repair;
-    const uint32_t nodesize = repair->fs->superblock.nodesize;
-    const bool is_skinny = repair->fs->superblock.incompat_flags & BW_INCOMPAT_SKINNY_METADATA;
     const struct known_block *known = find_block(self, bytenr);
     struct known_block block = {.level = 0};
     *is_known = known;
@@ -502,15 +515,10 @@ static struct bw_error *describe_block(const struct bw_repair_extents *self, uin
             block = (struct known_block){.generation = pointer.expectation.generation,
                                          .first = pointer.expectation.first_key};
     }
-    made->key = (struct bw_key){bytenr, is_skinny ? BW_METADATA_ITEM : BW_EXTENT_ITEM,
-                                is_skinny ? block.level : nodesize};
-    made->header.generation = bw_put64(block.generation);
-    made->header.flags = bw_put64(BW_EXTENT_TREE_BLOCK);
+    block.bytenr = bytenr;
+    *made = item_of_block(repair->fs, &block);
     if (bw_key_map_has(&self->by_address, bytenr))
         made->header.flags = bw_put64(BW_EXTENT_TREE_BLOCK | BW_EXTENT_FULL_BACKREF);
-    const struct bw_disk_tree_block_info info = {bw_key_encode(&block.first), block.level};
-    made->info_size = is_skinny ? 0 : sizeof info;
-    memcpy(made->info, &info, made->info_size);
     return NULL;
 }
 
@@ -657,20 +665,16 @@ struct bw_error *bw_repair_push_block_item(struct bw_repair *repair, uint64_t by
                                            const struct bw_key *first,
                                            struct bw_repair_extent_items *items)
 {
-    const uint32_t nodesize = repair->fs->superblock.nodesize;
-    const bool is_skinny = repair->fs->superblock.incompat_flags & BW_INCOMPAT_SKINNY_METADATA;
-    const struct bw_disk_extent_item header = {bw_put64(1), bw_put64(generation),
-                                               bw_put64(BW_EXTENT_TREE_BLOCK)};
-    const struct bw_disk_tree_block_info info = {bw_key_encode(first), level};
+    const struct known_block block = {
+        .bytenr = bytenr, .generation = generation, .first = *first, .level = level};
     const struct reference owner = {.is = {.kind = BW_TREE_BLOCK_REF, .source = BW_EXTENT_TREE}};
+    struct present item = item_of_block(repair->fs, &block);
     BW_AUTO_BUFFER struct bw_buffer data = {0};
-    bw_buffer_append(&data, &header, sizeof header);
-    bw_buffer_append(&data, &info, is_skinny ? 0 : sizeof info);
+    item.header.references = bw_put64(1);
+    bw_buffer_append(&data, &item.header, sizeof item.header);
+    bw_buffer_append(&data, item.info, item.info_size);
     append_reference(&data, &owner, false);
-    return push_item(items,
-                     (struct bw_key){bytenr, is_skinny ? BW_METADATA_ITEM : BW_EXTENT_ITEM,
-                                     is_skinny ? level : nodesize},
-                     &data);
+    return push_item(items, item.key, &data);
 }
 
 /* The bytes of a block group in extents, with those that are made. */

@@ -128,11 +128,12 @@ for fixture in changes space-cache-v1; do
         repair -f "$WORK/none.qcow2" "$WORK/fixed.img"
 done
 
-# What only a log tree uses is not free: its blocks, and in mixed groups extents of files. As long as
-# there is a valid free space tree, the places of the lost tree are taken first.
+# As long as there is a valid free space tree, the places of the lost tree are taken first. What
+# only a log tree uses is not free: its blocks, and in mixed groups extents of files.
 cp --sparse=always "$fixtures/mixed/dev1.img" "$image"
 lose 5611520
-is "places of the lost tree" "$("$PROGRAM" repair -q -o logical "$image" 2> /dev/null | head -n 3)" \
+is "places of the lost tree" \
+    "$("$PROGRAM" repair -q -o logical "$image" 2> /dev/null | head -n 3)" \
     $'5611520\n5615616\n5623808'
 cp --sparse=always "$fixtures/mixed/dev1.img" "$image"
 holds "the free space tree is not valid" change "$image" super 180 8 1
