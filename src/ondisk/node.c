@@ -16,7 +16,11 @@ static const struct bw_disk_header *header_of(const uint8_t *block)
 struct bw_node bw_node_view(const uint8_t *block, uint32_t nodesize)
 {
     const struct bw_disk_header *header = header_of(block);
-    return (struct bw_node){block, nodesize, bw_get32(header->item_count), header->level};
+    const size_t entry =
+        header->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
+    const uint32_t most = (nodesize - (uint32_t)sizeof *header) / (uint32_t)entry;
+    const uint32_t count = bw_get32(header->item_count);
+    return (struct bw_node){block, nodesize, count < most ? count : most, header->level};
 }
 
 /* Whether blocks of an owner may be part of subvolume trees. */

@@ -15,7 +15,7 @@
 #include "btrfs-walk/tree.h"
 #include "ondisk/disk.h"
 
-/** A checked tree block: a view on its bytes. */
+/** A tree block: a view on its bytes. */
 struct bw_node {
     const uint8_t *block;
     uint32_t nodesize;
@@ -30,7 +30,7 @@ struct bw_node_pointer {
     uint64_t generation;
 };
 
-/** The view of a block that has been checked. */
+/** The view of a block, which need not have been checked: it has as many items as fit, at most. */
 struct bw_node bw_node_view(const uint8_t *block, uint32_t nodesize);
 
 /**
