@@ -4,7 +4,8 @@
  * ranges of the images, from which an overlay can be written. No function writes to an image.
  *
  * A plan is made from the findings of a check. Blocks are changed where they are: the address and
- * the generation stay, so nothing else has to change with them.
+ * the generation stay, so nothing else has to change with them. Only a new extent tree gets other
+ * places.
  */
 #ifndef BTRFS_WALK_REPAIR_H
 #define BTRFS_WALK_REPAIR_H
