@@ -361,7 +361,8 @@ bool bw_repair_put_item(uint8_t *block, uint32_t size, const struct bw_key *key,
     if (start > room || end > start || (count + 1) * sizeof *items + length > end)
         return false;
     memmove(block + sizeof *header + end - length, block + sizeof *header + end, start - end);
-    memcpy(block + sizeof *header + start - length, data, length);
+    if (length)
+        memcpy(block + sizeof *header + start - length, data, length);
     for (uint32_t i = slot; i < count; i++)
         items[i].offset = bw_put32(bw_get32(items[i].offset) - length);
     memmove(&items[slot + 1], &items[slot], (count - slot) * sizeof *items);

@@ -81,10 +81,15 @@ stops extract '.*; repeat the command with --skip-existing to continue' extract 
 stops "extract again" '.*; repeat the command to continue' extract -C "$WORK/new" --skip-existing
 stops sum '.*; the printed lines are valid; PATHs or --part select the rest' sum
 
-# The processes of rescue end with it.
-for words in "" --no-data; do
-    "$PROGRAM" rescue $words --insert debug/delay-gen@device-1,kind=data,delay=1m \
-        --extract "$WORK/saved" "$compressed" > "$WORK/out" 2> "$WORK/err" &
+# The processes of rescue end with it, also if they ask for that only after it has ended.
+holds "a library is built" "${COMPILER[@]}" -shared -fPIC -o "$WORK/late.so" \
+    "$ROOT/tests/support/late_prctl.c"
+for words in "" --no-data --late; do
+    preload=
+    [ "$words" != --late ] || preload=$WORK/late.so words=
+    LD_PRELOAD=$preload "$PROGRAM" rescue $words --extract "$WORK/saved" \
+        --insert debug/delay-gen@device-1,kind=data,delay=1m "$compressed" \
+        > "$WORK/out" 2> "$WORK/err" &
     program=$!
     started() { child=$(pgrep -P $program); }
     soon started

@@ -103,12 +103,14 @@ void cmd_ignore_exit_signals(void)
         signal(exit_signals[i], SIG_IGN);
 }
 
-void cmd_end_with_parent(void)
+void cmd_end_with_parent(pid_t parent)
 {
     struct sigaction action;
     const bool is_ignored = sigaction(SIGTERM, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
     monitor.end_of_parent = is_ignored ? SIGINT : SIGTERM;
     prctl(PR_SET_PDEATHSIG, monitor.end_of_parent);
+    if (getppid() != parent) /* it has ended already */
+        kill(getpid(), monitor.end_of_parent);
 }
 
 void cmd_catch_exit_signals(void (*handler)(int number), int flags)

@@ -75,8 +75,8 @@ void cmd_clean_up_on_exit(void (*function)(void));
 /** For a child process: ignores the signals of the terminal; the child ends after its parent. */
 void cmd_ignore_exit_signals(void);
 
-/** For a child process: it ends with its parent, by SIGTERM unless that is ignored. */
-void cmd_end_with_parent(void);
+/** For a child process: it ends with this parent, by SIGTERM unless that is ignored. */
+void cmd_end_with_parent(pid_t parent);
 
 /** Removes the line of progress; none is shown from now on. May be called again. */
 void cmd_progress_end(void);

@@ -344,11 +344,11 @@ static int answer_in_child(const struct cmd_common *common, struct rescue_settin
     if (pipe(channel))
         return cmd_fail(common, bw_error_from_errno(errno, "cannot make a pipe"));
     cmd_leave_keyboard();
-    const pid_t child = fork();
+    const pid_t parent = getpid(), child = fork();
     if (child == 0) {
         struct rescue_plan own = {.whole = false};
         cmd_take_keyboard(0);
-        cmd_end_with_parent();
+        cmd_end_with_parent(parent);
         close(channel[0]);
         const int result = report_files(common, settings, &own);
         exit(write(channel[1], &own, sizeof own) == sizeof own ? result : STATUS_PARTIAL);

@@ -493,10 +493,10 @@ static int run_step(const struct rescue_plan *plan, size_t number, const struct 
     }
     const struct command *command = is_deleted(&step) ? &cmd_deleted : &cmd_extract;
     fflush(NULL);
-    const pid_t child = fork();
+    const pid_t parent = getpid(), child = fork();
     const int problem = errno;
     if (child == 0) {
-        cmd_end_with_parent();
+        cmd_end_with_parent(parent);
         close(unsaved->descriptor);
         exit(cmd_run_step(&common->input, base, command, (int)words.list.count, words.list.items));
     }
