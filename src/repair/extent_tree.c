@@ -102,9 +102,9 @@ static struct bw_error *add_places(struct extent_tree *self, const struct bw_chu
 }
 
 /* Adds the place of the root, and the first free ones in the block groups of metadata: at most as
- * many as there are items. Places that the free space tree calls free are the last choice: it would
- * have to change with the extent tree. With a block group tree, no mount builds it again, so they
- * are none. */
+ * many as there are items. Places that the free space tree calls free come last, because this tree
+ * would have to change, too. With a block group tree, they are not used: no mount would build the
+ * free space tree again. */
 static struct bw_error *find_places(struct extent_tree *self)
 {
     struct bw_fs *fs = self->repair->fs;

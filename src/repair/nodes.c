@@ -77,9 +77,9 @@ static struct bw_error *is_newer(struct bw_repair *repair, const struct bw_tree_
     return NULL;
 }
 
-/* Sets the members of a header that depend on references. If several trees share the node, its
- * children refer only to its owner. If they refer to its address, the owner no longer matters, and
- * remains the child's, whose header this one begins as. */
+/* Sets the owner and the flags in the header of the node, which begins as a copy of its child's. If
+ * several trees share the node, its children refer only to its owner. If they refer to its address,
+ * the owner no longer matters. */
 static struct bw_error *set_owner(struct bw_repair *repair, const struct bw_tree_list *trees,
                                   const struct bw_block_pointer *node, uint64_t child,
                                   struct bw_disk_header *header)
