@@ -55,7 +55,6 @@ ROWS = {
     "roots": (["roots"], []),
     "deleted": (["deleted"], []),
     "info": (["info"], []),
-    "io-stats": (["walk", "--insert", "debug/io-stats@*,file=/dev/null"], []),
     "probe-stats": (["walk", "--probe-stats=xlator", "--probe-output", "/dev/null"], []),
 }
 

@@ -256,7 +256,7 @@ static struct bw_error *open_trees(struct bw_fs *fs, struct bw_image_set *set)
         BW_TRY(bw_bootstrap_chunks(fs, BW_DEVICES_FOUND));
     }
 
-    /* What replaces lost blocks, and the log. */
+    /* The replacements of lost blocks, and the log. */
     BW_TRY(bw_recovery_attach(fs));
     BW_TRY(bw_history_find_log(fs));
     BW_TRY(bw_replay(fs));

@@ -19,9 +19,9 @@ list_subvolumes() {
 	"$walk" subvolumes --json "$(image "$1")"
 }
 
-# Counts and times the calls at every edge of the graph.
-walk_with_io_stats() {
-	"$walk" --insert 'debug/io-stats@*,file=/dev/null' "$(image "$1")"
+# A layer that changes nothing, at every edge of the graph.
+walk_with_probes() {
+	"$walk" --insert 'debug/probe@*' "$(image "$1")"
 }
 
 walk_with_statistics() {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the generators of vectors and of hash tables have in common. */
+/* Shared by the generators of vectors and of hash tables. */
 #ifndef BW_BASE_GENERATED_H
 #define BW_BASE_GENERATED_H
 

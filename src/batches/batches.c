@@ -117,7 +117,7 @@ static void *allocate(struct filled_batch *filled, size_t size)
     return memory;
 }
 
-/* A copy with a NUL after it; NULL if there is nothing to copy, or no memory. */
+/* A copy with a NUL after it; NULL without text or memory. */
 static void *keep(struct filled_batch *filled, const void *bytes, size_t length)
 {
     if (!bytes)

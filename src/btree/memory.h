@@ -23,7 +23,7 @@ struct bw_block_memory {
 /** The first address: above those that the kernel gives to chunks. */
 #define BW_MEMORY_START (UINT64_C(1) << 63)
 
-/** Whether an address is that of a block, found or not. `memory` may be NULL. */
+/** Whether a block has an address, found or not. `memory` may be NULL. */
 static inline bool bw_memory_has(const struct bw_block_memory *memory, uint64_t address)
 {
     return memory && address >= BW_MEMORY_START &&

@@ -65,7 +65,7 @@ struct bw_block_scan {
         uint8_t *block;
     } levels[BW_MAX_LEVEL + 1];
     struct bw_scan_leaves *leaves;    /* the leaves below a node; allocated on first use */
-    const struct bw_adopted *adopted; /* the leaves that replace a lost node; NULL: there is none */
+    const struct bw_adopted *adopted; /* the leaves that replace a lost node; NULL: none exists */
     size_t next_adopted;
     struct bw_block_pointer lost_node; /* with its error */
     struct bw_error *lost_error;

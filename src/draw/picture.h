@@ -55,7 +55,7 @@ struct bw_picture {
     size_t owner_count;
     uint64_t missing[BW_PICTURE_MISSING]; /**< ids of missing devices */
     size_t missing_count;
-    char unallocated[BW_PICTURE_LABEL]; /**< label of the background; "": there is none */
+    char unallocated[BW_PICTURE_LABEL]; /**< label of the background; "": without */
     char unused[BW_PICTURE_LABEL]; /**< label of allocated space that is not used; "": it is not
                                       painted separately */
     struct bw_paint unused_paint;

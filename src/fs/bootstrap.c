@@ -130,7 +130,7 @@ struct bw_image *bw_image_of_device(const struct bw_fs *fs, uint64_t devid,
     return similar;
 }
 
-/* Marks the image of a device item as known; false if there is no such image. */
+/* Marks the image of a device item as known; false without such an image. */
 static bool match_device(const struct bw_fs *fs, const struct bw_item *item)
 {
     const struct bw_disk_device_item *disk = (const void *)item->data;

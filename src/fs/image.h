@@ -33,7 +33,7 @@ struct bw_image {
     struct bw_superblock superblock; /**< valid unless `bad` is set */
     unsigned copy;                   /**< number of the superblock copy used */
     bool is_rebuilt;                 /**< the superblock was made from tree blocks */
-    struct bw_error *bad;            /**< why there is no superblock; NULL if there is one */
+    struct bw_error *bad;            /**< why there is no superblock; NULL: the image has one */
     enum bw_image_role role;
     bool has_failed;   /**< `bad` is the reason why the contents cannot be read */
     bool is_foreign;   /**< it is certainly not a device of a btrfs */

@@ -164,7 +164,7 @@ static uint64_t scale_offset(const struct bw_space_piece *piece, uint64_t offset
            offset % piece->divisor * piece->factor / piece->divisor;
 }
 
-/* Adds bytes to those of an owner. */
+/* Adds bytes to an owner. */
 static struct bw_error *add_to_owner(struct bw_space_map *map, uint64_t owner, uint64_t bytes)
 {
     uint32_t number = bw_key_map_get(&map->owner_numbers, owner, UINT32_MAX);

@@ -7,6 +7,8 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -19,7 +21,7 @@
 
 /* A graph has at most 4096 layers. Half of the places stay empty, so that searches are short and
  * terminate. */
-enum { LAYERS = 4096, PLACES = 2 * LAYERS };
+enum { LAYERS = 4096, PLACES = 2 * LAYERS, SHARDS = 8, CACHE_LINE = 64 };
 
 _Static_assert((int)PLACES >= (int)BW_PROBES_MAX, "each probe has the place of its number");
 
@@ -51,49 +53,57 @@ static void raise_to(atomic_uint_fast64_t *most, uint64_t value)
         ;
 }
 
-void bw_values_add(struct bw_values *values, uint64_t value, uint64_t times)
+/* A probe or layer. Processors have counters of their own, so that threads rarely share a cache
+ * line. */
+struct entry {
+    struct tally {
+        _Alignas(CACHE_LINE) atomic_uint_fast64_t count;
+        atomic_uint_fast64_t requests, errors, bytes, own_ns;
+        struct {
+            atomic_uint_fast64_t count, sum, most;
+            atomic_uint_fast64_t least; /* inverted, so that all zeros is none */
+        } times;
+    } tallies[SHARDS];
+    char *name, *type; /* copies, because the graph may be destroyed before the report is written */
+};
+
+static struct tally *cpu_tally(struct entry *entry)
 {
-    uint64_t sum;
-    atomic_fetch_add_explicit(&values->count, times, memory_order_relaxed);
-    add_to(&values->sum, __builtin_mul_overflow(value, times, &sum) ? UINT64_MAX : sum);
-    raise_to(&values->most, value);
-    raise_to(&values->least, ~value);
+    return &entry->tallies[(unsigned)sched_getcpu() % SHARDS];
 }
 
-static void add_values(const struct bw_values *values, struct bw_values_total *total)
+static void add_time(struct tally *tally, uint64_t ns)
 {
-    const uint64_t count = load_sum(&values->count), least = ~load_sum(&values->least),
-                   most = load_sum(&values->most);
-    if (!count)
-        return;
-    if (!total->count || total->least > least)
-        total->least = least;
-    if (total->most < most)
-        total->most = most;
-    total->sum = saturated_sum(total->sum, load_sum(&values->sum));
-    total->count += count;
+    add_to(&tally->times.count, 1);
+    add_to(&tally->times.sum, ns);
+    raise_to(&tally->times.most, ns);
+    raise_to(&tally->times.least, ~ns);
 }
 
-struct bw_tally_totals bw_tallies_total(const struct bw_tallies *tallies)
+static struct bw_tally_totals total_of(const struct entry *entry)
 {
-    struct bw_tally_totals totals = {0};
-    for (size_t shard = 0; shard < BW_TALLY_SHARDS; shard++) {
-        const struct bw_tally *tally = &tallies->shards[shard];
+    struct bw_tally_totals totals = {.count = 0};
+    struct bw_times_total *times = &totals.times;
+    for (size_t shard = 0; shard < SHARDS; shard++) {
+        const struct tally *tally = &entry->tallies[shard];
+        const uint64_t least = ~load_sum(&tally->times.least), most = load_sum(&tally->times.most);
+        const uint64_t timed = load_sum(&tally->times.count);
         totals.count = saturated_sum(totals.count, load_sum(&tally->count));
         totals.requests = saturated_sum(totals.requests, load_sum(&tally->requests));
         totals.errors = saturated_sum(totals.errors, load_sum(&tally->errors));
         totals.bytes = saturated_sum(totals.bytes, load_sum(&tally->bytes));
         totals.own_ns = saturated_sum(totals.own_ns, load_sum(&tally->own_ns));
-        add_values(&tally->sizes, &totals.sizes);
-        add_values(&tally->times, &totals.times);
+        if (!timed)
+            continue;
+        if (!times->count || times->least > least)
+            times->least = least;
+        if (times->most < most)
+            times->most = most;
+        times->sum = saturated_sum(times->sum, load_sum(&tally->times.sum));
+        times->count += timed;
     }
     return totals;
 }
-
-struct entry {
-    struct bw_tallies tallies;
-    char *name, *type; /* copies, because the graph may be destroyed before the report is written */
-};
 
 /* A number in a record: its member, and its offset; without a bit, the record does not contain
  * it. */
@@ -126,7 +136,7 @@ static void free_entry(struct entry *entry)
 /* Allocates an entry; NULL if memory runs out. */
 static struct entry *make_entry(const char *name, const char *type)
 {
-    struct entry *entry = aligned_alloc(BW_CACHE_LINE, sizeof *entry);
+    struct entry *entry = aligned_alloc(CACHE_LINE, sizeof *entry);
     if (!entry)
         return NULL;
     memset(entry, 0, sizeof *entry);
@@ -164,12 +174,12 @@ static void count_event(struct bw_probe_consumer *consumer, const struct bw_prob
     struct entry *entry = atomic_load_explicit(&stats->entries[probe], memory_order_relaxed);
     if (!entry)
         return;
-    struct bw_tally *tally = bw_cpu_tally(&entry->tallies);
+    struct tally *tally = cpu_tally(entry);
     add_to(&tally->count, 1);
     add_to(&tally->errors, number_in(event, stats->numbers[probe].error) != 0);
     add_to(&tally->bytes, number_in(event, stats->numbers[probe].bytes));
     if (event->members & stats->numbers[probe].ns.bit)
-        bw_values_add(&tally->times, number_in(event, stats->numbers[probe].ns), 1);
+        add_time(tally, number_in(event, stats->numbers[probe].ns));
 }
 
 /* Statistics by layer. */
@@ -217,11 +227,11 @@ static void count_call(struct bw_probe_consumer *consumer, const struct bw_probe
         add_to(&stats->uncounted, 1);
         return;
     }
-    struct bw_tally *tally = bw_cpu_tally(&entry->tallies);
+    struct tally *tally = cpu_tally(entry);
     add_to(&tally->count, 1);
     add_to(&tally->errors, call->errors);
     add_to(&tally->own_ns, call->own_ns);
-    bw_values_add(&tally->times, call->ns, 1);
+    add_time(tally, call->ns);
     /* only reads transfer bytes, not mappings or read-ahead */
     if (call->operation && strcmp(call->operation, "read") == 0) {
         add_to(&tally->requests, call->requests);
@@ -318,7 +328,7 @@ struct bw_error *bw_probe_stats_sum(const struct bw_probe_stats *stats,
             .has_errors = by_xlator || stats->numbers[place].error.bit,
             .has_bytes = by_xlator || stats->numbers[place].bytes.bit,
             .has_times = by_xlator || stats->numbers[place].ns.bit,
-            .totals = bw_tallies_total(&entry->tallies),
+            .totals = total_of(entry),
         };
         if (!row.totals.count)
             continue;
@@ -377,7 +387,7 @@ static void fill_cells(const struct bw_stats_table *table, const struct bw_stats
                        uint64_t cells[COLUMNS])
 {
     const struct bw_tally_totals *totals = &row->totals;
-    const struct bw_values_total *times = &totals->times;
+    const struct bw_times_total *times = &totals->times;
     for (unsigned column = 0; column < COLUMNS; column++)
         cells[column] = BW_ABSENT;
     cells[OWN] = totals->own_ns;

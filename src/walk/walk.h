@@ -466,7 +466,7 @@ struct bw_task {
 
 BW_VECTOR(bw_tasks, struct bw_task);
 
-/** What a worker keeps from task to task, and the state of the task that it runs. */
+/** The memory of a worker, which outlives a task, and the state of its task. */
 struct bw_task_worker;
 /** Allocates it. `lists` is NULL if no leaf is shared. */
 struct bw_error *bw_task_worker_create(struct bw_fs *fs, struct bw_entry_cache *lists,

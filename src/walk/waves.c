@@ -164,7 +164,7 @@ bool bw_subvolume_walk_enters(const struct bw_subvolume_walk *walk, uint32_t dir
     return length < BW_LONGEST_PATH && bw_choice_enters(&walk->choice, depth);
 }
 
-/* What the next wave and recovery will need. */
+/* Kept for the next wave and for recovery. */
 
 /* Adds a directory, at `index` in the table, to the next wave. */
 static struct bw_error *add_pending(struct bw_subvolume_walk *walk, uint64_t inode, uint32_t index)

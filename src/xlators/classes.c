@@ -30,7 +30,6 @@ static const struct bw_xlator_class *const builtin_classes[] = {
     &bw_performance_node_cache_class,
     &bw_debug_trace_class,
     &bw_debug_probe_class,
-    &bw_debug_io_stats_class,
     &bw_debug_error_gen_class,
     &bw_debug_delay_gen_class,
     NULL,

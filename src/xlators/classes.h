@@ -28,7 +28,6 @@ extern const struct bw_xlator_class bw_performance_read_ahead_class;
 extern const struct bw_xlator_class bw_performance_node_cache_class;
 extern const struct bw_xlator_class bw_debug_trace_class;
 extern const struct bw_xlator_class bw_debug_probe_class;
-extern const struct bw_xlator_class bw_debug_io_stats_class;
 extern const struct bw_xlator_class bw_debug_error_gen_class;
 extern const struct bw_xlator_class bw_debug_delay_gen_class;
 

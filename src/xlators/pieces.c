@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/compare.h"
 
-/* Reads pieces, those of each device together. */
+/* Reads pieces, one batch for each device. */
 static void read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
                         const struct bw_piece_map *map, struct bw_device_piece *pieces,
                         size_t total)

@@ -144,15 +144,9 @@ stacked=(--insert debug/error-gen@chunk-map,action=zero)
 for _ in $(seq 60); do stacked+=(--insert features/verify@error-gen@chunk-map); done
 run "${stacked[@]}" "$plain"
 ends "sixty layers that each try again" 2
-run -0 --insert 'debug/io-stats@*,file='"$WORK/stats" "${mirror[@]}"
+run -0 --insert 'debug/trace@*,file='"$WORK/traces" "${mirror[@]}"
 holds "a layer above every other" same "$want_mirror"
-holds "six layers write a report" [ "$(grep -c '^io-stats@' "$WORK/stats")" -eq 6 ]
-run --insert "debug/io-stats@verify,format=json,file=$WORK/stats.json" "$plain"
-if have python3; then
-    holds "a report with format=json is JSON" python3 -m json.tool "$WORK/stats.json"
-else
-    skip python3 "the JSON of reports"
-fi
+is "layers that write a trace" "$(grep -o '^ *trace@[^ ]*' "$WORK/traces" | sort -u -b | wc -l)" 6
 run --insert debug/trace@verify,kind=tree-block "$plain"
 ends "trace" 0
 says "trace" 'trace@verify.*tree-block'

@@ -11,10 +11,10 @@ set -uo pipefail
 # trips FIXTURE ARGUMENT...: round trips of a command in one thread.
 trips() {
     local image=$BUILD/fixtures/$1/dev1.img
-    rm -f "$WORK/stats"
-    "$PROGRAM" "${@:2}" --insert "debug/io-stats@device-1,file=$WORK/stats" "$image" \
-        > "$WORK/out" 2> "$WORK/err"
-    awk '/: calls/ { sum += $3 } END { print sum + 0 }' "$WORK/stats"
+    rm -f "$WORK/state"
+    "$PROGRAM" "${@:2}" --statedump "$WORK/state" "$image" > "$WORK/out" 2> "$WORK/err"
+    # The first layer is the image; the counters of other layers follow the next name.
+    awk '/"calls"/ { sum += $2 } /"chunk-map"/ { exit } END { print sum + 0 }' "$WORK/state"
 }
 
 # at_most LIMIT FIXTURE ARGUMENT...

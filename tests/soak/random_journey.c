@@ -137,14 +137,12 @@ static void decorate(struct dice *dice, struct journey *journey)
     static const char *const layers[] = {
         "debug/delay-gen@%s,delay=2us",
         "debug/delay-gen@%s,delay=1us,distribution=exponential",
-        "debug/io-stats@%s,file=/dev/null",
-        "debug/io-stats@%s,file=/dev/null,format=json",
         "debug/trace@%s,file=/dev/null,operations=all",
         "debug/probe@%s,each=on",
         "performance/node-cache@%s",
         "performance/read-ahead@%s,gap=64K",
     };
-    enum { ANYWHERE = 6 }; /* the first layers fit below the chunk map, too */
+    enum { ANYWHERE = 4 }; /* the first layers fit below the chunk map, too */
     static const char *const logical[] = {"chunk-map", "verify", "read-ahead", "node-cache"};
     static const char *const options[] = {"read-ahead.gap=0", "node-cache.size=0",
                                           "node-cache.size=64K", "read-ahead.gap=1M"};

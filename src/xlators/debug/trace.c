@@ -3,14 +3,21 @@
  * debug/trace: writes a line for each request and each reply that passes between two layers. It
  * changes nothing and works in either address space.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/whole_io.h"
 #include "xlators/classes.h"
-#include "xlators/debug/sink.h"
 
 struct trace {
-    struct bw_sink sink;
+    int descriptor;      /* -1: not open */
+    bool is_file;        /* opened here; otherwise stderr */
+    atomic_bool failed;  /* an error of writing was reported */
     uint64_t kind;       /* choice of the option */
     bool all_operations; /* also trace map and advise */
 };
@@ -20,13 +27,44 @@ static struct bw_error *init(struct bw_xlator *xlator)
     struct trace *trace = bw_xlator_private(xlator);
     trace->kind = bw_xlator_option_number(xlator, "kind");
     trace->all_operations = bw_xlator_option_number(xlator, "operations") == 1;
-    return bw_sink_open(xlator, &trace->sink);
+    trace->descriptor = -1;
+    const char *path = bw_xlator_option_text(xlator, "file");
+    trace->is_file = strcmp(path, "-") != 0;
+    if (trace->is_file)
+        return bw_output_file_open(path, true, &trace->descriptor);
+    trace->descriptor = STDERR_FILENO;
+    return NULL;
+}
+
+/* The first error of the output is a warning; reads continue. */
+static void report_incomplete(const struct bw_xlator *xlator, struct bw_error *error)
+{
+    struct trace *trace = bw_xlator_private(xlator);
+    if (error && !atomic_exchange(&trace->failed, true))
+        bw_xlator_report(xlator, BW_WARNING,
+                         bw_error_prefix(error, "output of %s to %s is incomplete",
+                                         bw_xlator_name(xlator),
+                                         bw_xlator_option_text(xlator, "file")));
+    else
+        bw_error_free(error);
+}
+
+/* Writes text with one write(2), so that lines of several threads do not mix, and frees it. */
+static void write_lines(const struct bw_xlator *xlator, struct bw_buffer *text)
+{
+    const struct trace *trace = bw_xlator_private(xlator);
+    struct bw_error *error = bw_buffer_error(text);
+    if (!error && !bw_write_all(trace->descriptor, text->data, text->length))
+        error = bw_error_from_errno(errno, "cannot write");
+    report_incomplete(xlator, error);
+    bw_buffer_free(text);
 }
 
 static void fini(struct bw_xlator *xlator)
 {
-    struct trace *trace = bw_xlator_private(xlator);
-    bw_sink_close(xlator, &trace->sink);
+    const struct trace *trace = bw_xlator_private(xlator);
+    if (trace->is_file && trace->descriptor >= 0 && close(trace->descriptor))
+        report_incomplete(xlator, bw_error_from_errno(errno, "cannot write"));
 }
 
 /* Appends the beginning of a line: depth, name, direction, address and length. */
@@ -71,7 +109,7 @@ static void trace_batch(const struct bw_frame *frame, const struct bw_xlator *xl
                              wanted->owner, wanted->level, wanted->generation);
         bw_buffer_append_byte(&text, '\n');
     }
-    bw_sink_write(xlator, &trace->sink, &text);
+    write_lines(xlator, &text);
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -91,7 +129,7 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
     if (trace->all_operations) {
         begin_line(frame, xlator, '>', "map", address, length, &requested);
         bw_buffer_format(&requested, " mirror %u\n", copy);
-        bw_sink_write(xlator, &trace->sink, &requested);
+        write_lines(xlator, &requested);
     }
     struct bw_error *error =
         bw_wind_map(frame, bw_xlator_child(xlator, 0), address, length, copy, reply);
@@ -110,7 +148,7 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
                 bw_buffer_format(&answered, " rebuilt");
         }
         bw_buffer_append_byte(&answered, '\n');
-        bw_sink_write(xlator, &trace->sink, &answered);
+        write_lines(xlator, &answered);
     }
     return error;
 }
@@ -126,7 +164,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
             bw_buffer_format(&text, " mirror %u", copy);
         bw_buffer_append_byte(&text, '\n');
     }
-    bw_sink_write(xlator, &trace->sink, &text);
+    write_lines(xlator, &text);
     bw_wind_advise(frame, bw_xlator_child(xlator, 0), ranges, count, copy);
 }
 

@@ -96,11 +96,11 @@ static void test_insert(void **state)
     assert_string_equal(bw_layer_option(volume("trace@device-2"), "kind"), "raw");
     assert_string_equal(bw_layer_option(volume("trace@device-2"), "file"), "a,b\\c");
     expect_success(bw_graph_edit_insert(graph, "debug/trace@device-2"));
-    expect_success(bw_graph_edit_insert(graph, "debug/io-stats@node-cache"));
+    expect_success(bw_graph_edit_insert(graph, "debug/probe@node-cache"));
     expect_graph("device-1 device-2 trace@device-2-2(device-2) trace@device-2(trace@device-2-2) "
                  "chunk-map(device-1 trace@device-2) verify(chunk-map) read-ahead(verify) "
                  "node-cache(read-ahead) "
-                 "io-stats@node-cache(node-cache)");
+                 "probe@node-cache(node-cache)");
     assert_int_equal(volume("trace@device-2-2")->settings.count, 0);
 }
 
