@@ -93,39 +93,6 @@ void report_free_affected(struct report_affected *affected)
 
 /* Sentences. */
 
-static void append_files(struct bw_buffer *page, const struct report_affected *affected)
-{
-    bw_buffer_format(page, "<ul>\n");
-    for (size_t i = 0; i < affected->files.count && i < SHOWN_FILES; i++) {
-        struct bw_buffer BW_AUTO_BUFFER text = {0};
-        const struct report_file *file = &affected->files.items[i];
-        bw_escape_line(&text, affected->texts.data + file->path, file->length);
-        bw_buffer_format(page, "<li><code>");
-        bw_markup_text(page, text.data, text.length);
-        bw_buffer_format(page, "</code>");
-        const char *before = ": ";
-        if (file->losses & REPORT_LOST_DATA) {
-            if (file->bytes)
-                bw_buffer_format(page, "%s%s of the contents cannot be read", before,
-                                 cmd_size(NULL, file->bytes).text);
-            else
-                bw_buffer_format(page, "%sparts of contents cannot be read", before);
-            before = "; ";
-        }
-        if (file->losses & REPORT_LOST_METADATA) {
-            bw_buffer_format(page, "%sits attributes, contents or names may be lost", before);
-            before = "; ";
-        }
-        if (file->losses & REPORT_CONTRADICTION)
-            bw_buffer_format(page, "%sits metadata contradict each other", before);
-        bw_buffer_format(page, "</li>\n");
-    }
-    bw_buffer_format(page, "</ul>\n");
-    if (affected->files.count > SHOWN_FILES)
-        bw_buffer_format(page, "<p class=\"remark\">and %zu more</p>\n",
-                         affected->files.count - SHOWN_FILES);
-}
-
 /* The consequence of damage to a tree without files; "" if there is no general answer. */
 static const char *meaning_of(uint64_t tree)
 {
@@ -197,7 +164,35 @@ void report_append_affected(const struct report_page *report, struct bw_buffer *
             "<p>Damage affects <strong class=\"bad\">%s%zu %s</strong>. No good mirror "
             "exists of these parts:</p>\n",
             more ? "at least " : "", affected->files.count, kind);
-        append_files(page, affected);
+        bw_buffer_format(page, "<ul>\n");
+        for (size_t i = 0; i < affected->files.count && i < SHOWN_FILES; i++) {
+            struct bw_buffer BW_AUTO_BUFFER text = {0};
+            const struct report_file *file = &affected->files.items[i];
+            bw_escape_line(&text, affected->texts.data + file->path, file->length);
+            bw_buffer_format(page, "<li><code>");
+            bw_markup_text(page, text.data, text.length);
+            bw_buffer_format(page, "</code>");
+            const char *before = ": ";
+            if (file->losses & REPORT_LOST_DATA) {
+                if (file->bytes)
+                    bw_buffer_format(page, "%s%s of the contents cannot be read", before,
+                                     cmd_size(NULL, file->bytes).text);
+                else
+                    bw_buffer_format(page, "%sparts of contents cannot be read", before);
+                before = "; ";
+            }
+            if (file->losses & REPORT_LOST_METADATA) {
+                bw_buffer_format(page, "%sits attributes, contents or names may be lost", before);
+                before = "; ";
+            }
+            if (file->losses & REPORT_CONTRADICTION)
+                bw_buffer_format(page, "%sits metadata contradict each other", before);
+            bw_buffer_format(page, "</li>\n");
+        }
+        bw_buffer_format(page, "</ul>\n");
+        if (affected->files.count > SHOWN_FILES)
+            bw_buffer_format(page, "<p class=\"remark\">and %zu more</p>\n",
+                             affected->files.count - SHOWN_FILES);
     } else if (!affected->fault_count && !(report->summary && report->summary->repairable)) {
         bw_buffer_format(page, "<p>Parts of the metadata cannot be read. The affected files are "
                                "not known; a complete check names them.</p>\n");

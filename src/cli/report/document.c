@@ -40,45 +40,6 @@ bool report_has_read_data(const struct report_page *report)
            !report_has_finding(report, "data-absent");
 }
 
-/* Appends the name, the images, and the status in a few words. It is green only if all metadata and
- * data were read. */
-static void append_header(struct bw_buffer *page, const struct report_page *report)
-{
-    const struct bw_fs *fs = report->session.fs;
-    bw_buffer_format(page, "<header>\n<h1>");
-    append_name(page, report);
-    bw_buffer_format(page, "</h1>\n<p class=\"lead\">");
-    for (size_t i = 0; i < bw_fs_image_count(fs); i++) {
-        const char *path = bw_fs_image_path(fs, i);
-        bw_buffer_format(page, "%s", i ? ", " : "");
-        bw_markup_bytes(page, path, strlen(path));
-    }
-    bw_buffer_format(page, "</p>\n");
-
-    const struct bw_fs_status status = bw_fs_status(fs);
-    const struct bw_check_summary *summary = report->summary;
-    const char *class = "warn", *text;
-    if (status.damages) {
-        class = "bad";
-        text = "damaged";
-    } else if (status.missing_devices) {
-        text = "devices are missing";
-    } else if (!summary) {
-        text = "not checked";
-    } else if (!summary->finished) {
-        text = "the check was not completed";
-    } else if (report->settings->check == REPORT_CHECK_QUICK) {
-        text = "critical trees are good; the rest was not checked";
-    } else if (!report_has_read_data(report)) {
-        text = "metadata are good; data were not checked";
-    } else {
-        if (!summary->totals[BW_FINDING_WARNING])
-            class = "good";
-        text = "no errors found";
-    }
-    bw_buffer_format(page, "<span class=\"badge %s\">%s</span>\n</header>\n<main>\n", class, text);
-}
-
 struct bw_error *report_document(struct report_page *report, bool as_text, struct bw_buffer *page)
 {
     static struct bw_error *(*const sections[])(struct report_page *) = {
@@ -111,7 +72,42 @@ struct bw_error *report_document(struct report_page *report, bool as_text, struc
         bw_buffer_format(&html, "</style>\n</head>\n<body>\n");
     }
 
-    append_header(&html, report);
+    /* The name, the images, and the status in a few words. It is green only if all metadata and
+     * data were read. */
+    const struct bw_fs *fs = report->session.fs;
+    bw_buffer_format(&html, "<header>\n<h1>");
+    append_name(&html, report);
+    bw_buffer_format(&html, "</h1>\n<p class=\"lead\">");
+    for (size_t i = 0; i < bw_fs_image_count(fs); i++) {
+        const char *path = bw_fs_image_path(fs, i);
+        bw_buffer_format(&html, "%s", i ? ", " : "");
+        bw_markup_bytes(&html, path, strlen(path));
+    }
+    bw_buffer_format(&html, "</p>\n");
+
+    const struct bw_fs_status status = bw_fs_status(fs);
+    const struct bw_check_summary *summary = report->summary;
+    const char *class = "warn", *text;
+    if (status.damages) {
+        class = "bad";
+        text = "damaged";
+    } else if (status.missing_devices) {
+        text = "devices are missing";
+    } else if (!summary) {
+        text = "not checked";
+    } else if (!summary->finished) {
+        text = "the check was not completed";
+    } else if (report->settings->check == REPORT_CHECK_QUICK) {
+        text = "critical trees are good; the rest was not checked";
+    } else if (!report_has_read_data(report)) {
+        text = "metadata are good; data were not checked";
+    } else {
+        if (!summary->totals[BW_FINDING_WARNING])
+            class = "good";
+        text = "no errors found";
+    }
+    bw_buffer_format(&html, "<span class=\"badge %s\">%s</span>\n</header>\n<main>\n", class, text);
+
     report_append_affected(report, &html);
     if (report->problem_count) {
         report_section(&html, "problems", "Missing or unreliable parts");

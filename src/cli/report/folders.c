@@ -88,33 +88,6 @@ static struct bw_error *append_folder(struct folders *all, const struct bw_du_en
     return folder_list_push(&all->folders, folder);
 }
 
-/* If a list is full, the file replaces the smallest one that is smaller. */
-static struct bw_error *add_file(struct folders *all, const struct bw_du_entry *entry)
-{
-    if (entry->total < all->smallest_file)
-        return NULL;
-    if (all->files[entry->depth].count == CHILDREN) {
-        uint32_t least = all->files[entry->depth].first;
-        for (uint32_t i = least; i != NONE; i = all->folders.items[i].next)
-            if (all->folders.items[i].bytes < all->folders.items[least].bytes)
-                least = i;
-        if (entry->total > all->folders.items[least].bytes) {
-            all->folders.items[least].bytes = entry->total;
-            set_name(all, &all->folders.items[least], entry);
-        }
-        return NULL;
-    }
-    BW_TRY(append_folder(all, entry,
-                         (struct folder){.bytes = entry->total,
-                                         .files = 1,
-                                         .child = NONE,
-                                         .next = all->files[entry->depth].first,
-                                         .is_file = true}));
-    all->files[entry->depth].first = (uint32_t)(all->folders.count - 1);
-    all->files[entry->depth].count++;
-    return NULL;
-}
-
 static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry)
 {
     struct folders *all = context;
@@ -124,8 +97,31 @@ static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry
         all->report->files = entry->files;
     if (entry->depth > DEPTH)
         return NULL;
-    if (entry->place.type != BW_FILE_DIRECTORY)
-        return add_file(all, entry);
+    if (entry->place.type != BW_FILE_DIRECTORY) {
+        /* If a list is full, the file replaces the smallest one that is smaller. */
+        if (entry->total < all->smallest_file)
+            return NULL;
+        if (all->files[entry->depth].count == CHILDREN) {
+            uint32_t least = all->files[entry->depth].first;
+            for (uint32_t i = least; i != NONE; i = all->folders.items[i].next)
+                if (all->folders.items[i].bytes < all->folders.items[least].bytes)
+                    least = i;
+            if (entry->total > all->folders.items[least].bytes) {
+                all->folders.items[least].bytes = entry->total;
+                set_name(all, &all->folders.items[least], entry);
+            }
+            return NULL;
+        }
+        BW_TRY(append_folder(all, entry,
+                             (struct folder){.bytes = entry->total,
+                                             .files = 1,
+                                             .child = NONE,
+                                             .next = all->files[entry->depth].first,
+                                             .is_file = true}));
+        all->files[entry->depth].first = (uint32_t)(all->folders.count - 1);
+        all->files[entry->depth].count++;
+        return NULL;
+    }
 
     /* The directory takes the lists of its depth: its children are the files in them, then the
      * directories. */
@@ -183,42 +179,6 @@ static void append_label(struct bw_buffer *page, const struct bw_box *box, unsig
     bw_buffer_format(page, "<text x=\"%.1f\" y=\"%.1f\">", box->x + BORDER + 1, box->y + bottom);
 }
 
-static void append_box(struct folders *all, const struct folder *folder, const struct bw_box *box,
-                       const char *color, unsigned depth)
-{
-    struct bw_buffer *page = all->page;
-    const struct cmd_size size = cmd_size(NULL, folder->bytes);
-    const size_t letters = box->width > BORDER ? (size_t)(box->width - BORDER) / LETTER : 0;
-    const char *opacity = ".06";
-    if (folder->is_file)
-        opacity = ".4";
-    else if (depth && depth <= 4)
-        opacity = ".18"; /* they add up */
-    bw_buffer_format(page, "<g><title>");
-    append_name(all, folder, 80);
-    bw_buffer_format(page, ", %s", size.text);
-    if (!folder->is_file)
-        bw_buffer_format(page, ", %" PRIu64 " file%s", folder->files, bw_plural(folder->files));
-    bw_buffer_format(page,
-                     "</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
-                     "fill=\"%s\" fill-opacity=\"%s\"/>",
-                     box->x, box->y, box->width, box->height, color, opacity);
-    const size_t size_letters = strlen("1023.99MiB");
-    if (letters >= 4 && box->height >= HEADING) {
-        append_label(page, box, HEADING - 4);
-        const size_t left = append_name(all, folder, letters);
-        /* The size of a directory follows its name, because the next line is inside. */
-        if (!folder->is_file && left >= 2 + size_letters)
-            bw_buffer_format(page, ", %s", size.text);
-        bw_buffer_format(page, "</text>");
-    }
-    if (folder->is_file && letters >= size_letters && box->height >= 2 * HEADING) {
-        append_label(page, box, 2 * HEADING - 4);
-        bw_buffer_format(page, "%s</text>", size.text);
-    }
-    bw_buffer_format(page, "</g>\n");
-}
-
 /* A file or directory with the box it gets. */
 struct placed {
     uint32_t folder;
@@ -241,7 +201,41 @@ static struct bw_error *draw_folders(struct folders *all, uint32_t top)
     for (size_t drawn = 0; drawn < list.count; drawn++) {
         const struct placed this = list.items[drawn];
         const struct bw_box box = this.box;
-        append_box(all, &items[this.folder], &box, this.color, this.depth);
+
+        /* The box, with the size and the name if there is room. */
+        const struct folder *folder = &items[this.folder];
+        struct bw_buffer *page = all->page;
+        const struct cmd_size size = cmd_size(NULL, folder->bytes);
+        const size_t letters = box.width > BORDER ? (size_t)(box.width - BORDER) / LETTER : 0;
+        const char *opacity = ".06";
+        if (folder->is_file)
+            opacity = ".4";
+        else if (this.depth && this.depth <= 4)
+            opacity = ".18"; /* they add up */
+        bw_buffer_format(page, "<g><title>");
+        append_name(all, folder, 80);
+        bw_buffer_format(page, ", %s", size.text);
+        if (!folder->is_file)
+            bw_buffer_format(page, ", %" PRIu64 " file%s", folder->files, bw_plural(folder->files));
+        bw_buffer_format(page,
+                         "</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
+                         "fill=\"%s\" fill-opacity=\"%s\"/>",
+                         box.x, box.y, box.width, box.height, this.color, opacity);
+        const size_t size_letters = strlen("1023.99MiB");
+        if (letters >= 4 && box.height >= HEADING) {
+            append_label(page, &box, HEADING - 4);
+            const size_t left = append_name(all, folder, letters);
+            /* The size of a directory follows its name, because the next line is inside. */
+            if (!folder->is_file && left >= 2 + size_letters)
+                bw_buffer_format(page, ", %s", size.text);
+            bw_buffer_format(page, "</text>");
+        }
+        if (folder->is_file && letters >= size_letters && box.height >= 2 * HEADING) {
+            append_label(page, &box, 2 * HEADING - 4);
+            bw_buffer_format(page, "%s</text>", size.text);
+        }
+        bw_buffer_format(page, "</g>\n");
+
         if (box.width < 3 * HEADING || box.height < 2 * HEADING)
             continue;
 

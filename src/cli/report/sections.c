@@ -21,26 +21,6 @@ static void append_size_tile(struct bw_buffer *page, const char *name, uint64_t 
                      name);
 }
 
-/* Draws how much of the chunks of a type and profile is used. */
-static void append_bar(struct bw_buffer *page, const struct bw_usage_group *group)
-{
-    const char *color = "#d55e00";
-    if (group->type & BW_GROUP_DATA)
-        color = "#0072b2";
-    else if (group->type & BW_GROUP_METADATA)
-        color = "#e69f00";
-    const double part = group->size ? (double)group->used / (double)group->size : 0;
-    bw_buffer_format(page,
-                     "<div>%s, %s <span>%s of %s used</span>"
-                     "<svg class=\"bar\" viewBox=\"0 0 1000 12\" preserveAspectRatio=\"none\" "
-                     "aria-hidden=\"true\"><rect class=\"ground\" "
-                     "width=\"1000\" height=\"12\"/><rect width=\"%u\" height=\"12\" fill=\"%s\"/>"
-                     "</svg></div>\n",
-                     bw_chunk_type_name(group->type), group->profile,
-                     cmd_size(NULL, group->used).text, cmd_size(NULL, group->size).text,
-                     part < 1 ? (unsigned)(1000 * part) : 1000, color);
-}
-
 struct bw_error *report_overview(struct report_page *report)
 {
     struct bw_buffer *page = &report->overview;
@@ -69,8 +49,25 @@ struct bw_error *report_overview(struct report_page *report)
                              report->directories, is_one ? "directory" : "directories");
         }
         bw_buffer_format(page, "</div>\n<div class=\"bars\">\n");
-        for (size_t i = 0; i < usage->group_count; i++)
-            append_bar(page, &usage->groups[i]);
+        for (size_t i = 0; i < usage->group_count; i++) {
+            /* How much of the chunks of a type and profile is used. */
+            const struct bw_usage_group *group = &usage->groups[i];
+            const char *color = "#d55e00";
+            if (group->type & BW_GROUP_DATA)
+                color = "#0072b2";
+            else if (group->type & BW_GROUP_METADATA)
+                color = "#e69f00";
+            const double part = group->size ? (double)group->used / (double)group->size : 0;
+            bw_buffer_format(
+                page,
+                "<div>%s, %s <span>%s of %s used</span>"
+                "<svg class=\"bar\" viewBox=\"0 0 1000 12\" preserveAspectRatio=\"none\" "
+                "aria-hidden=\"true\"><rect class=\"ground\" "
+                "width=\"1000\" height=\"12\"/><rect width=\"%u\" height=\"12\" fill=\"%s\"/>"
+                "</svg></div>\n",
+                bw_chunk_type_name(group->type), group->profile, cmd_size(NULL, group->used).text,
+                cmd_size(NULL, group->size).text, part < 1 ? (unsigned)(1000 * part) : 1000, color);
+        }
         bw_buffer_format(page, "</div>\n<details><summary>Usage in numbers</summary><pre>");
         error = cmd_format_gather(report->common, &report->session, &cmd_usage_plan, &text);
         /* newlines and tabs separate values; names contain none, because they are escaped */
@@ -158,40 +155,6 @@ struct bw_error *report_pictures(struct report_page *report)
 
 /* Listings. */
 
-static void append_subvolume(struct bw_buffer *page, const struct bw_subvolume_info *info,
-                             const struct bw_subvolume_space *space)
-{
-    const struct {
-        bool is_true;
-        const char *word;
-    } kinds[] = {{info->is_default, "default"},
-                 {info->read_only, "read-only"},
-                 {info->is_snapshot, "snapshot"},
-                 {info->is_deleted, "being deleted"}};
-    bw_buffer_format(page, "<tr><td class=\"w\">");
-    if (info->path)
-        bw_markup_bytes(page, info->path, info->path_length);
-    else
-        bw_buffer_format(page, "(no path)");
-    bw_buffer_format(page, "</td><td class=\"n\">%" PRIu64 "</td><td>", info->id);
-    const char *before = "";
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (!kinds[i].is_true)
-            continue;
-        bw_buffer_format(page, "%s%s", before, kinds[i].word);
-        before = ", ";
-    }
-    bw_buffer_format(page, "</td><td>");
-    if (info->otransid || info->otime.tv_sec)
-        bw_buffer_format(page, "%s UTC", cmd_date(bw_time_nanoseconds(&info->otime)).text);
-    if (space)
-        bw_buffer_format(page, "</td><td class=\"n\">%s</td><td class=\"n\">%s</td></tr>\n",
-                         cmd_size(NULL, space->referenced).text,
-                         cmd_size(NULL, space->exclusive).text);
-    else
-        bw_buffer_format(page, "</td><td class=\"n\"></td><td class=\"n\"></td></tr>\n");
-}
-
 struct bw_error *report_subvolumes(struct report_page *report)
 {
     static const struct report_column columns[] = {
@@ -211,8 +174,39 @@ struct bw_error *report_subvolumes(struct report_page *report)
     report_table_begin(page, columns);
     size_t rows = 0;
     for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));)
-        if (rows++ < REPORT_ROWS)
-            append_subvolume(page, info, shares ? bw_shares_subvolume(shares, info->id) : NULL);
+        if (rows++ < REPORT_ROWS) {
+            const struct bw_subvolume_space *space =
+                shares ? bw_shares_subvolume(shares, info->id) : NULL;
+            const struct {
+                bool is_true;
+                const char *word;
+            } kinds[] = {{info->is_default, "default"},
+                         {info->read_only, "read-only"},
+                         {info->is_snapshot, "snapshot"},
+                         {info->is_deleted, "being deleted"}};
+            bw_buffer_format(page, "<tr><td class=\"w\">");
+            if (info->path)
+                bw_markup_bytes(page, info->path, info->path_length);
+            else
+                bw_buffer_format(page, "(no path)");
+            bw_buffer_format(page, "</td><td class=\"n\">%" PRIu64 "</td><td>", info->id);
+            const char *before = "";
+            for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+                if (!kinds[i].is_true)
+                    continue;
+                bw_buffer_format(page, "%s%s", before, kinds[i].word);
+                before = ", ";
+            }
+            bw_buffer_format(page, "</td><td>");
+            if (info->otransid || info->otime.tv_sec)
+                bw_buffer_format(page, "%s UTC", cmd_date(bw_time_nanoseconds(&info->otime)).text);
+            if (space)
+                bw_buffer_format(page, "</td><td class=\"n\">%s</td><td class=\"n\">%s</td></tr>\n",
+                                 cmd_size(NULL, space->referenced).text,
+                                 cmd_size(NULL, space->exclusive).text);
+            else
+                bw_buffer_format(page, "</td><td class=\"n\"></td><td class=\"n\"></td></tr>\n");
+        }
     report_table_end(page, rows, "space");
     report_section_end(page);
     bw_shares_close(shares);
