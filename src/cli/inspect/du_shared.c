@@ -109,42 +109,6 @@ static uint32_t find_group(struct files *files, uint32_t file)
     return file;
 }
 
-/* Joins the files that use the same extents, and adds up the bytes. */
-static void join_files(struct comparison *comparison)
-{
-    struct use *uses = comparison->uses.items;
-    struct files *files = &comparison->files;
-    const size_t count = comparison->uses.count;
-    if (count)
-        qsort(uses, count, sizeof *uses, by_extent);
-    for (size_t first = 0, end; first < count; first = end) {
-        for (end = first; end < count && uses[end].logical == uses[first].logical; end++)
-            ;
-        if (uses[end - 1].file == uses[first].file)
-            continue;
-        for (size_t i = first; i < end; i++) {
-            const uint32_t one = find_group(files, uses[first].file);
-            const uint32_t other = find_group(files, uses[i].file);
-            /* The first of all files stands for the group. */
-            if (one < other)
-                files->items[other].parent = one;
-            else
-                files->items[one].parent = other;
-            files->items[uses[i].file].shared += uses[i].bytes;
-        }
-    }
-    for (uint32_t i = 0; i < files->count; i++) {
-        struct file *group = &files->items[find_group(files, i)];
-        group->group_files++;
-        group->group_shared += files->items[i].shared;
-    }
-    for (uint32_t i = 0; i < files->count; i++) {
-        const struct file *group = &files->items[find_group(files, i)];
-        files->items[i].group_files = group->group_files;
-        files->items[i].group_shared = group->group_shared;
-    }
-}
-
 /* The group with the most shared bytes first; in it, the files in the order of the listing, which
  * is that of their paths in the buffer. */
 static int by_group(const void *left, const void *right)
@@ -191,7 +155,39 @@ struct bw_error *du_write_shared(struct cmd_format *format, void *context)
     const struct bw_du_options how = {.visit = add_entry, .context = &comparison};
     struct bw_error *error = du_visit(format, du, how);
     if (!error) {
-        join_files(&comparison);
+        /* Join the files that use the same extents, and add up the bytes. */
+        struct use *uses = comparison.uses.items;
+        struct files *files = &comparison.files;
+        const size_t count = comparison.uses.count;
+        if (count)
+            qsort(uses, count, sizeof *uses, by_extent);
+        for (size_t first = 0, end; first < count; first = end) {
+            for (end = first; end < count && uses[end].logical == uses[first].logical; end++)
+                ;
+            if (uses[end - 1].file == uses[first].file)
+                continue;
+            for (size_t i = first; i < end; i++) {
+                const uint32_t one = find_group(files, uses[first].file);
+                const uint32_t other = find_group(files, uses[i].file);
+                /* The first of all files stands for the group. */
+                if (one < other)
+                    files->items[other].parent = one;
+                else
+                    files->items[one].parent = other;
+                files->items[uses[i].file].shared += uses[i].bytes;
+            }
+        }
+        for (uint32_t i = 0; i < files->count; i++) {
+            struct file *group = &files->items[find_group(files, i)];
+            group->group_files++;
+            group->group_shared += files->items[i].shared;
+        }
+        for (uint32_t i = 0; i < files->count; i++) {
+            const struct file *group = &files->items[find_group(files, i)];
+            files->items[i].group_files = group->group_files;
+            files->items[i].group_shared = group->group_shared;
+        }
+
         error = write_groups(format, &comparison);
     }
     if (!error && comparison.left_out)

@@ -71,40 +71,6 @@ static void set_inode(struct ls_entry *entry, const struct bw_wanted_inode *want
     entry->no_compression = wanted->no_compression;
 }
 
-/* Most entries are in the subvolume of their directory; their inodes are read together. */
-static struct bw_error *read_together(struct ls_listing *listing, struct bw_fs *fs)
-{
-    enum { BATCH = 4096 };
-    const struct bw_subvolume *subvolume =
-        listing->entries.items[listing->entries.count - 1].place.subvolume;
-    BW_AUTO_FREE struct numbered *numbered = malloc(listing->entries.count * sizeof *numbered);
-    BW_AUTO_FREE struct bw_wanted_inode *wanted =
-        malloc((listing->entries.count < BATCH ? listing->entries.count : BATCH) * sizeof *wanted);
-    size_t count = 0;
-    if (!numbered || !wanted)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < listing->entries.count; i++) {
-        struct ls_entry *entry = &listing->entries.items[i];
-        if (entry->place.subvolume == subvolume && entry->place.inode != BW_EMPTY_DIRECTORY)
-            numbered[count++] = (struct numbered){entry->place.inode, entry};
-    }
-    qsort(numbered, count, sizeof *numbered, bw_compare_first);
-    for (size_t begin = 0; begin < count; begin += BATCH) {
-        const size_t end = count - begin < BATCH ? count : begin + BATCH;
-        size_t different = 0, at = 0;
-        for (size_t i = begin; i < end; i++) /* hard links have the same number */
-            if (i == begin || numbered[i].number != numbered[i - 1].number)
-                wanted[different++] = (struct bw_wanted_inode){.number = numbered[i].number};
-        BW_TRY(bw_inodes_get(fs, subvolume, wanted, different, true));
-        for (size_t i = begin; i < end; i++) {
-            at += wanted[at].number != numbered[i].number;
-            if (wanted[at].found)
-                set_inode(numbered[i].entry, &wanted[at]);
-        }
-    }
-    return NULL;
-}
-
 static struct bw_error *fill_entry(struct ls_listing *listing, struct bw_fs *fs,
                                    struct ls_entry *entry, bool targets)
 {
@@ -132,8 +98,37 @@ struct bw_error *ls_listing_read_inodes(struct ls_listing *listing, struct cmd_p
 {
     if (!listing->entries.count)
         return NULL;
-    if (!listing->filled)
-        BW_TRY(read_together(listing, paths->format.session.fs));
+    if (!listing->filled) {
+        /* Most entries are in the subvolume of their directory; their inodes are read together. */
+        enum { BATCH = 4096 };
+        const struct bw_subvolume *subvolume =
+            listing->entries.items[listing->entries.count - 1].place.subvolume;
+        BW_AUTO_FREE struct numbered *numbered = malloc(listing->entries.count * sizeof *numbered);
+        BW_AUTO_FREE struct bw_wanted_inode *wanted = malloc(
+            (listing->entries.count < BATCH ? listing->entries.count : BATCH) * sizeof *wanted);
+        size_t count = 0;
+        if (!numbered || !wanted)
+            return bw_error_no_memory();
+        for (size_t i = 0; i < listing->entries.count; i++) {
+            struct ls_entry *entry = &listing->entries.items[i];
+            if (entry->place.subvolume == subvolume && entry->place.inode != BW_EMPTY_DIRECTORY)
+                numbered[count++] = (struct numbered){entry->place.inode, entry};
+        }
+        qsort(numbered, count, sizeof *numbered, bw_compare_first);
+        for (size_t begin = 0; begin < count; begin += BATCH) {
+            const size_t end = count - begin < BATCH ? count : begin + BATCH;
+            size_t different = 0, at = 0;
+            for (size_t i = begin; i < end; i++) /* hard links have the same number */
+                if (i == begin || numbered[i].number != numbered[i - 1].number)
+                    wanted[different++] = (struct bw_wanted_inode){.number = numbered[i].number};
+            BW_TRY(bw_inodes_get(paths->format.session.fs, subvolume, wanted, different, true));
+            for (size_t i = begin; i < end; i++) {
+                at += wanted[at].number != numbered[i].number;
+                if (wanted[at].found)
+                    set_inode(numbered[i].entry, &wanted[at]);
+            }
+        }
+    }
     for (size_t i = 0; i < listing->entries.count; i++) {
         struct ls_entry *entry = &listing->entries.items[i];
         struct bw_error *error = fill_entry(listing, paths->format.session.fs, entry, targets);

@@ -262,37 +262,6 @@ static struct bw_error *write_row(struct show *show, struct row *row)
     return cmd_format_write(show->format, &row->info, sizeof row->info);
 }
 
-/* Writes a row for contents other than a btrfs. */
-static struct bw_error *write_other(struct show *show, struct found *found)
-{
-    __attribute__((cleanup(row_free))) struct row row;
-    const struct bw_error *error = found->error ? found->error : found->info.error;
-    memset(&row, 0, sizeof row);
-    bw_record_clear(bw_record_find("showinfo"), &row.info);
-    found->is_done = true;
-    row.info.content = found->info.content;
-    if (found->info.size)
-        row.info.size = found->info.size;
-    row.info.state = "unknown";
-    if (found->info.is_empty)
-        row.info.state = "empty";
-    else if (found->info.is_stream)
-        row.info.state = "stream";
-    else if (found->info.content)
-        row.info.state = "foreign";
-    else if (found->error || found->info.has_failed || error->code != BW_ERROR_NOT_BTRFS)
-        row.info.state = "unreadable";
-    if (strcmp(row.info.state, "unreadable") == 0) {
-        BW_AUTO_ERROR struct bw_error *spelled = bw_error_copy(error);
-        cmd_spell_advice(&show->common, spelled);
-        show->has_missed = true;
-        BW_TRY(add_remark(&row, "%s", spelled->message));
-    }
-    show->has_readable |= found->info.is_stream;
-    BW_TRY(add_image(&row, found->error ? found->path : found->info.name));
-    return write_row(show, &row);
-}
-
 /* Opens the file system that consists of these devices. `own` gets the settings for its messages,
  * which name the first image of `paths`. */
 static struct bw_error *open_file_system(const struct show *show, const struct members *members,
@@ -508,9 +477,35 @@ static struct bw_error *write_all(struct show *show)
             struct found *next = &found->items[i];
             if (next->is_done)
                 continue;
-            if (next->error || !next->info.has_superblock)
-                BW_TRY(write_other(show, next));
-            else if (seeds || !is_seed(next))
+            if (next->error || !next->info.has_superblock) {
+                /* Contents other than a btrfs. */
+                __attribute__((cleanup(row_free))) struct row row;
+                const struct bw_error *error = next->error ? next->error : next->info.error;
+                memset(&row, 0, sizeof row);
+                bw_record_clear(bw_record_find("showinfo"), &row.info);
+                next->is_done = true;
+                row.info.content = next->info.content;
+                if (next->info.size)
+                    row.info.size = next->info.size;
+                row.info.state = "unknown";
+                if (next->info.is_empty)
+                    row.info.state = "empty";
+                else if (next->info.is_stream)
+                    row.info.state = "stream";
+                else if (next->info.content)
+                    row.info.state = "foreign";
+                else if (next->error || next->info.has_failed || error->code != BW_ERROR_NOT_BTRFS)
+                    row.info.state = "unreadable";
+                if (strcmp(row.info.state, "unreadable") == 0) {
+                    BW_AUTO_ERROR struct bw_error *spelled = bw_error_copy(error);
+                    cmd_spell_advice(&show->common, spelled);
+                    show->has_missed = true;
+                    BW_TRY(add_remark(&row, "%s", spelled->message));
+                }
+                show->has_readable |= next->info.is_stream;
+                BW_TRY(add_image(&row, next->error ? next->path : next->info.name));
+                BW_TRY(write_row(show, &row));
+            } else if (seeds || !is_seed(next))
                 BW_TRY(write_file_system(show, next));
         }
     if (!show->cells.length)

@@ -103,45 +103,7 @@ static void add_names(const struct space *space, uint64_t first, uint64_t last,
 
 /* Subvolumes. */
 
-static struct bw_error *write_subvolumes(const struct space *space)
-{
-    struct bw_subvolume_infos *infos;
-    struct bw_error *error = bw_subvolume_infos_open(space->format->session.fs, true, &infos);
-    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
-        const struct bw_subvolume_space *known = bw_shares_subvolume(space->shares, info->id);
-        if (!known)
-            continue;
-        const struct bw_bytes path = {info->path, info->path_length};
-        const struct bw_shareinfo row = {.subvolume = info->id,
-                                         .referenced = known->referenced,
-                                         .exclusive = known->exclusive,
-                                         .shared = known->referenced - known->exclusive,
-                                         .subvolume_path = path,
-                                         .subvolume_path_bytes = path,
-                                         .deleted = known->is_deleted,
-                                         .lost_blocks = known->lost_blocks};
-        error = cmd_format_write(space->format, &row, sizeof row);
-    }
-    return bw_error_first(error, bw_subvolume_infos_close(infos));
-}
-
 /* Sets of subvolumes. */
-
-/* Paths of subvolumes, for names in the output. */
-static struct bw_error *load_paths(struct space *space)
-{
-    struct bw_subvolume_infos *infos;
-    struct bw_error *error = bw_subvolume_infos_open(space->format->session.fs, true, &infos);
-    for (const struct bw_subvolume_info *info; !error && (info = bw_subvolume_infos_next(infos));) {
-        if (!info->path)
-            continue;
-        struct path path = {info->id, strndup(info->path, info->path_length), info->path_length};
-        error = path.text ? paths_push(&space->paths, path) : bw_error_no_memory();
-        if (error)
-            free(path.text);
-    }
-    return bw_error_first(error, bw_subvolume_infos_close(infos));
-}
 
 static struct bw_error *write_set(void *context, const struct bw_shared_set *set)
 {
@@ -183,30 +145,6 @@ static int compare_snapshots(const void *left, const void *right)
     if (a->otransid != b->otransid)
         return a->otransid < b->otransid ? -1 : 1;
     return (a->id > b->id) - (a->id < b->id);
-}
-
-/* Lists the snapshots that can be deleted, the oldest first. The kernel deletes neither the default
- * subvolume nor one that contains others. */
-static struct bw_error *list_snapshots(struct bw_fs *fs, struct snapshots *snapshots)
-{
-    const struct bw_subvolume *next = NULL;
-    struct bw_subvolume_info info;
-    bool is_new;
-    BW_SCOPED(bw_key_set) struct bw_key_set parents = {0};
-    while ((next = bw_subvolume_next(fs, next))) {
-        BW_TRY(bw_subvolume_get(fs, next, &info));
-        if (info.parent)
-            BW_TRY(bw_key_set_add(&parents, info.parent, &is_new));
-    }
-    while ((next = bw_subvolume_next(fs, next))) {
-        BW_TRY(bw_subvolume_get(fs, next, &info));
-        if (!info.is_snapshot || info.is_deleted || info.is_default ||
-            bw_key_set_has(&parents, info.id))
-            continue;
-        BW_TRY(snapshots_push(snapshots, info));
-    }
-    snapshots_sort(snapshots, compare_snapshots);
-    return NULL;
 }
 
 /* The ids of the snapshots to delete. `*freed`: the bytes that this frees, less than requested if
@@ -298,8 +236,27 @@ static struct bw_error *write_answer(struct space *space, const struct bw_number
         return write_steps(space, snapshots);
     if (space->shared)
         return bw_shares_sets(space->shares, write_set, space);
-    if (!space->free_if.length)
-        return write_subvolumes(space);
+    if (!space->free_if.length) {
+        struct bw_subvolume_infos *infos;
+        struct bw_error *error = bw_subvolume_infos_open(space->format->session.fs, true, &infos);
+        for (const struct bw_subvolume_info *info;
+             !error && (info = bw_subvolume_infos_next(infos));) {
+            const struct bw_subvolume_space *known = bw_shares_subvolume(space->shares, info->id);
+            if (!known)
+                continue;
+            const struct bw_bytes path = {info->path, info->path_length};
+            const struct bw_shareinfo row = {.subvolume = info->id,
+                                             .referenced = known->referenced,
+                                             .exclusive = known->exclusive,
+                                             .shared = known->referenced - known->exclusive,
+                                             .subvolume_path = path,
+                                             .subvolume_path_bytes = path,
+                                             .deleted = known->is_deleted,
+                                             .lost_blocks = known->lost_blocks};
+            error = cmd_format_write(space->format, &row, sizeof row);
+        }
+        return bw_error_first(error, bw_subvolume_infos_close(infos));
+    }
     for (size_t i = 0; i < ids->count; i++)
         add_names(space, ids->items[i], ids->items[i], names, &count);
     BW_TRY(bw_shares_of(space->shares, ids->items, ids->count, &sum));
@@ -332,10 +289,43 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         BW_TRY(bw_numbers_push(&ids, bw_subvolume_id(subvolume)));
     }
     BW_TRY(bw_buffer_terminate(&space->text));
-    if (space->free_if.length || space->shared || space->to_free)
-        BW_TRY(load_paths(space));
-    if (space->to_free)
-        BW_TRY(list_snapshots(fs, &snapshots));
+    if (space->free_if.length || space->shared || space->to_free) {
+        /* Paths of subvolumes, for names in the output. */
+        struct bw_subvolume_infos *infos;
+        struct bw_error *error = bw_subvolume_infos_open(space->format->session.fs, true, &infos);
+        for (const struct bw_subvolume_info *info;
+             !error && (info = bw_subvolume_infos_next(infos));) {
+            if (!info->path)
+                continue;
+            struct path path = {info->id, strndup(info->path, info->path_length),
+                                info->path_length};
+            error = path.text ? paths_push(&space->paths, path) : bw_error_no_memory();
+            if (error)
+                free(path.text);
+        }
+        BW_TRY(bw_error_first(error, bw_subvolume_infos_close(infos)));
+    }
+    if (space->to_free) {
+        /* The snapshots that can be deleted, the oldest first. The kernel deletes neither the
+         * default subvolume nor one that contains others. */
+        const struct bw_subvolume *next = NULL;
+        struct bw_subvolume_info info;
+        bool is_new;
+        BW_SCOPED(bw_key_set) struct bw_key_set parents = {0};
+        while ((next = bw_subvolume_next(fs, next))) {
+            BW_TRY(bw_subvolume_get(fs, next, &info));
+            if (info.parent)
+                BW_TRY(bw_key_set_add(&parents, info.parent, &is_new));
+        }
+        while ((next = bw_subvolume_next(fs, next))) {
+            BW_TRY(bw_subvolume_get(fs, next, &info));
+            if (!info.is_snapshot || info.is_deleted || info.is_default ||
+                bw_key_set_has(&parents, info.id))
+                continue;
+            BW_TRY(snapshots_push(&snapshots, info));
+        }
+        snapshots_sort(&snapshots, compare_snapshots);
+    }
     cmd_progress_expect_trees(fs, false);
     BW_TRY(bw_shares_open(fs, &wanted, &shares));
     space->shares = shares;

@@ -139,41 +139,6 @@ static struct bw_error *print_tree(struct cmd_format *format, const void *record
 
 /* Output as rows. */
 
-static struct bw_error *write_row(struct cmd_format *format, const char *name,
-                                  const struct bw_tree_stats *stats)
-{
-    struct bw_buffer BW_AUTO_BUFFER levels = {0};
-    for (unsigned level = 0; level < stats->levels; level++)
-        bw_buffer_format(&levels, "%s%" PRIu64, level ? "," : "", stats->blocks[level]);
-    BW_TRY(bw_buffer_terminate(&levels));
-    const struct bw_treeinfo row = {
-        .tree = stats->id,
-        .tree_name = name,
-        .levels = stats->levels,
-        .blocks = stats->block_count,
-        .leaves = stats->blocks[0],
-        .on_levels = levels.data,
-        .lost_blocks = stats->lost_blocks,
-        .bytes = stats->bytes,
-        .inline_bytes = stats->inline_bytes,
-        .items = stats->items,
-        .used = stats->used_bytes,
-        .fill_percent = fill_of(stats),
-        .seeks = stats->seeks,
-        .forward_seeks = stats->forward_seeks,
-        .backward_seeks = stats->backward_seeks,
-        .average_seek = average_of(stats->seek_bytes, stats->seeks),
-        .longest_seek = stats->longest_seek,
-        .clusters = stats->clusters,
-        .average_cluster = average_of(stats->cluster_bytes, stats->clusters),
-        .smallest_cluster = stats->smallest_cluster,
-        .largest_cluster = stats->largest_cluster,
-        .spread = stats->highest - stats->lowest,
-        .read_ns = read_time(stats),
-    };
-    return cmd_format_write(format, &row, sizeof row);
-}
-
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     static const char *const usual[] = {"root", "extent", "csum", "fs"};
@@ -198,10 +163,40 @@ static struct bw_error *list(struct cmd_format *format, void *context)
             error->code = BW_ERROR_USAGE;
             return error;
         }
-        if (error)
+        if (error) {
             bw_fs_report(fs, BW_DAMAGE, error);
-        else if (!state->items)
-            BW_TRY(write_row(format, trees[i], stats));
+        } else if (!state->items) {
+            struct bw_buffer BW_AUTO_BUFFER levels = {0};
+            for (unsigned level = 0; level < stats->levels; level++)
+                bw_buffer_format(&levels, "%s%" PRIu64, level ? "," : "", stats->blocks[level]);
+            BW_TRY(bw_buffer_terminate(&levels));
+            const struct bw_treeinfo row = {
+                .tree = stats->id,
+                .tree_name = trees[i],
+                .levels = stats->levels,
+                .blocks = stats->block_count,
+                .leaves = stats->blocks[0],
+                .on_levels = levels.data,
+                .lost_blocks = stats->lost_blocks,
+                .bytes = stats->bytes,
+                .inline_bytes = stats->inline_bytes,
+                .items = stats->items,
+                .used = stats->used_bytes,
+                .fill_percent = fill_of(stats),
+                .seeks = stats->seeks,
+                .forward_seeks = stats->forward_seeks,
+                .backward_seeks = stats->backward_seeks,
+                .average_seek = average_of(stats->seek_bytes, stats->seeks),
+                .longest_seek = stats->longest_seek,
+                .clusters = stats->clusters,
+                .average_cluster = average_of(stats->cluster_bytes, stats->clusters),
+                .smallest_cluster = stats->smallest_cluster,
+                .largest_cluster = stats->largest_cluster,
+                .spread = stats->highest - stats->lowest,
+                .read_ns = read_time(stats),
+            };
+            BW_TRY(cmd_format_write(format, &row, sizeof row));
+        }
         for (unsigned type = 0; !error && state->items && type < BW_KEY_TYPES; type++) {
             const struct bw_itemsinfo row = {.tree = stats->id,
                                              .key_type_name = bw_key_type_name((uint8_t)type),

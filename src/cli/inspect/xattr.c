@@ -92,32 +92,6 @@ static int by_name(const void *a, const void *b)
     return bw_compare_bytes(left->name, left->name_length, right->name, right->name_length);
 }
 
-static struct bw_error *write_records(const struct printer *printer, const char *given,
-                                      const struct bw_place *place)
-{
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
-    BW_TRY(cmd_paths_absolute(given, &path));
-    for (size_t i = 0; i < printer->kept.count; i++) {
-        const struct bw_xattr *xattr = &printer->kept.items[i];
-        BW_AUTO_FREE char *list = NULL, *capabilities = NULL;
-        struct bw_xattrinfo row = {
-            .path = {path.data, path.length},
-            .path_bytes = {path.data, path.length},
-            .subvolume = bw_subvolume_id(place->subvolume),
-            .inode = place->inode,
-            .xattr = {(const char *)xattr->name, xattr->name_length},
-            .value = {(const char *)xattr->value, xattr->value_length},
-        };
-        BW_TRY(bw_acl_text(xattr, &list));
-        if (list && *list)
-            row.acl = (struct bw_bytes){list, strlen(list) - 1};
-        BW_TRY(bw_capability_text(xattr, &capabilities));
-        row.capabilities = capabilities;
-        BW_TRY(cmd_format_write(&printer->paths->format, &row, sizeof row));
-    }
-    return NULL;
-}
-
 /* As in getfattr: without the first '/', sorted by name, and with an empty line after the last
  * attribute. On a terminal, comments repeat access control lists and capabilities in readable form;
  * setfattr does not read them. */
@@ -199,8 +173,29 @@ static struct bw_error *print_file(struct printer *printer, const char *path,
         xattr->value = next + xattr->name_length;
         next = xattr->value + xattr->value_length;
     }
-    if (printer->paths->format.rows)
-        return write_records(printer, path, place);
+    if (printer->paths->format.rows) {
+        BW_AUTO_BUFFER struct bw_buffer whole = {0};
+        BW_TRY(cmd_paths_absolute(path, &whole));
+        for (size_t i = 0; i < printer->kept.count; i++) {
+            const struct bw_xattr *xattr = &printer->kept.items[i];
+            BW_AUTO_FREE char *list = NULL, *capabilities = NULL;
+            struct bw_xattrinfo row = {
+                .path = {whole.data, whole.length},
+                .path_bytes = {whole.data, whole.length},
+                .subvolume = bw_subvolume_id(place->subvolume),
+                .inode = place->inode,
+                .xattr = {(const char *)xattr->name, xattr->name_length},
+                .value = {(const char *)xattr->value, xattr->value_length},
+            };
+            BW_TRY(bw_acl_text(xattr, &list));
+            if (list && *list)
+                row.acl = (struct bw_bytes){list, strlen(list) - 1};
+            BW_TRY(bw_capability_text(xattr, &capabilities));
+            row.capabilities = capabilities;
+            BW_TRY(cmd_format_write(&printer->paths->format, &row, sizeof row));
+        }
+        return NULL;
+    }
     return append_block(printer, path);
 }
 
