@@ -62,30 +62,6 @@ static void add_statuses(struct bw_json *json, const struct cmd_status *status)
     bw_json_end(json);
 }
 
-static void add_command(struct bw_json *json, const struct command *command)
-{
-    bw_json_begin_object(json, NULL);
-    bw_json_text(json, "name", command->name);
-    bw_json_text(json, "topic", command->topic);
-    bw_json_text(json, "operands", command->operands);
-    bw_json_text(json, "summary", command->summary);
-    bw_json_text(json, "details", command->details);
-    bw_json_text(json, "examples", command->examples);
-    bw_json_text(json, "record", command->record);
-    bw_json_bool(json, "needs_no_image", command->needs_no_image);
-    bw_json_begin_array(json, "options");
-    add_entries(json, command->options, NULL);
-    if (command->sorts_rows)
-        add_entries(json, cmd_order_options, NULL);
-    if (command->record)
-        add_entries(json, cmd_format_options, NULL);
-    if (command->takes_list)
-        add_entries(json, cmd_list_options, NULL);
-    bw_json_end(json);
-    add_statuses(json, command->meanings);
-    bw_json_end(json);
-}
-
 /* Lists only built-in layers, so the document is the same on every machine. */
 static struct bw_error *add_layers(struct bw_json *json)
 {
@@ -127,57 +103,6 @@ static struct bw_error *add_layers(struct bw_json *json)
     return error;
 }
 
-/* The passes of the check, each with its codes. */
-static void add_passes(struct bw_json *json)
-{
-    size_t count, code_count;
-    const struct bw_check_pass *pass = bw_check_passes(&count);
-    const struct bw_finding_code *codes = bw_finding_codes(&code_count);
-    bw_json_begin_array(json, "check");
-    for (; count; count--, pass++) {
-        bw_json_begin_object(json, NULL);
-        bw_json_text(json, "name", pass->name);
-        bw_json_text(json, "description", pass->description);
-        const char *when = pass->data ? "data" : "full";
-        if (pass->quick)
-            when = "quick";
-        bw_json_text(json, "when", when);
-        bw_json_begin_array(json, "codes");
-        for (size_t i = 0; i < code_count; i++) {
-            if (strcmp(codes[i].pass, pass->name) != 0)
-                continue;
-            bw_json_begin_object(json, NULL);
-            bw_json_text(json, "word", codes[i].word);
-            bw_json_text(json, "severity", bw_finding_severity_name(codes[i].severity));
-            bw_json_text(json, "description", codes[i].description);
-            bw_json_end(json);
-        }
-        bw_json_end(json);
-        bw_json_end(json);
-    }
-    bw_json_end(json);
-}
-
-/* Messages of the kernel, each with its patterns. */
-static void add_kernel_messages(struct bw_json *json)
-{
-    bw_json_begin_array(json, "kernel_messages");
-    for (size_t i = 0; i < kernel_entry_count;) {
-        const struct kernel_entry *message = &kernel_entries[i];
-        bw_json_begin_object(json, NULL);
-        bw_json_text(json, "word", message->word);
-        bw_json_text(json, "severity", message->is_error ? "error" : "warning");
-        bw_json_text(json, "explanation", message->explanation);
-        bw_json_text(json, "advice", message->advice);
-        bw_json_begin_array(json, "patterns");
-        for (i++; i < kernel_entry_count && !kernel_entries[i].word; i++)
-            bw_json_text(json, NULL, kernel_entries[i].pattern);
-        bw_json_end(json);
-        bw_json_end(json);
-    }
-    bw_json_end(json);
-}
-
 int cmd_dump_tables(void)
 {
     struct bw_buffer text = {0};
@@ -185,8 +110,29 @@ int cmd_dump_tables(void)
     bw_json_begin_object(&json, NULL);
     bw_json_text(&json, "version", BW_VERSION);
     bw_json_begin_array(&json, "commands");
-    for (size_t i = 0; cmd_table[i]; i++)
-        add_command(&json, cmd_table[i]);
+    for (size_t i = 0; cmd_table[i]; i++) {
+        const struct command *command = cmd_table[i];
+        bw_json_begin_object(&json, NULL);
+        bw_json_text(&json, "name", command->name);
+        bw_json_text(&json, "topic", command->topic);
+        bw_json_text(&json, "operands", command->operands);
+        bw_json_text(&json, "summary", command->summary);
+        bw_json_text(&json, "details", command->details);
+        bw_json_text(&json, "examples", command->examples);
+        bw_json_text(&json, "record", command->record);
+        bw_json_bool(&json, "needs_no_image", command->needs_no_image);
+        bw_json_begin_array(&json, "options");
+        add_entries(&json, command->options, NULL);
+        if (command->sorts_rows)
+            add_entries(&json, cmd_order_options, NULL);
+        if (command->record)
+            add_entries(&json, cmd_format_options, NULL);
+        if (command->takes_list)
+            add_entries(&json, cmd_list_options, NULL);
+        bw_json_end(&json);
+        add_statuses(&json, command->meanings);
+        bw_json_end(&json);
+    }
     bw_json_end(&json);
     add_options(&json, "image_options", cmd_image_options);
     add_options(&json, "filter_options", cmd_selection_options);
@@ -196,8 +142,52 @@ int cmd_dump_tables(void)
     struct bw_error *error = add_layers(&json);
     cmd_probe_list_add(&json);
     bw_item_types_describe(&json, "items");
-    add_passes(&json);
-    add_kernel_messages(&json);
+
+    /* The passes of the check, each with its codes. */
+    size_t count, code_count;
+    const struct bw_check_pass *pass = bw_check_passes(&count);
+    const struct bw_finding_code *codes = bw_finding_codes(&code_count);
+    bw_json_begin_array(&json, "check");
+    for (; count; count--, pass++) {
+        bw_json_begin_object(&json, NULL);
+        bw_json_text(&json, "name", pass->name);
+        bw_json_text(&json, "description", pass->description);
+        const char *when = pass->data ? "data" : "full";
+        if (pass->quick)
+            when = "quick";
+        bw_json_text(&json, "when", when);
+        bw_json_begin_array(&json, "codes");
+        for (size_t i = 0; i < code_count; i++) {
+            if (strcmp(codes[i].pass, pass->name) != 0)
+                continue;
+            bw_json_begin_object(&json, NULL);
+            bw_json_text(&json, "word", codes[i].word);
+            bw_json_text(&json, "severity", bw_finding_severity_name(codes[i].severity));
+            bw_json_text(&json, "description", codes[i].description);
+            bw_json_end(&json);
+        }
+        bw_json_end(&json);
+        bw_json_end(&json);
+    }
+    bw_json_end(&json);
+
+    /* The messages of kernels, each with its patterns. */
+    bw_json_begin_array(&json, "kernel_messages");
+    for (size_t i = 0; i < kernel_entry_count;) {
+        const struct kernel_entry *message = &kernel_entries[i];
+        bw_json_begin_object(&json, NULL);
+        bw_json_text(&json, "word", message->word);
+        bw_json_text(&json, "severity", message->is_error ? "error" : "warning");
+        bw_json_text(&json, "explanation", message->explanation);
+        bw_json_text(&json, "advice", message->advice);
+        bw_json_begin_array(&json, "patterns");
+        for (i++; i < kernel_entry_count && !kernel_entries[i].word; i++)
+            bw_json_text(&json, NULL, kernel_entries[i].pattern);
+        bw_json_end(&json);
+        bw_json_end(&json);
+    }
+    bw_json_end(&json);
+
     bw_json_end(&json);
     bw_buffer_append_byte(&text, '\n');
     if (!error)

@@ -64,27 +64,6 @@ const char *cmd_help_word(size_t number, const char **about)
     return find_subject(number - topics, about);
 }
 
-static void print_overview(void)
-{
-    const char *heading = NULL, *topic, *summary;
-    puts("Usage: btrfs-walk [COMMAND] [OPTIONS] IMAGE...\n"
-         "Reads an unmounted btrfs file system. Without COMMAND, it lists all files (walk).\n\n"
-         "Examples:\n"
-         "  btrfs-walk disk.img                          list all files\n"
-         "  btrfs-walk check disk.img                    find damage, and affected files\n"
-         "  btrfs-walk extract -C /mnt/new disk.img      save everything\n"
-         "  btrfs-walk deleted disk.img                  list deleted files\n"
-         "  btrfs-walk usage disk.img                    why is it full?");
-    for (size_t i = 0; cmd_table[i]; heading = cmd_table[i++]->topic) {
-        if (cmd_table[i]->topic != heading)
-            printf("\n%s:\n", cmd_table[i]->topic);
-        printf("  %-12s %s\n", cmd_table[i]->name, cmd_table[i]->summary);
-    }
-    puts("\nbtrfs-walk help COMMAND describes a command. btrfs-walk help TOPIC describes:");
-    for (size_t i = 0; (topic = cmd_help_topic(i, &summary)); i++)
-        printf("   %-12s%s\n", topic, summary);
-}
-
 static int run(const struct cmd_common *common, void *state)
 {
     const struct help *help = state;
@@ -108,8 +87,25 @@ static int run(const struct cmd_common *common, void *state)
             return STATUS_CANNOT;
         }
     }
-    if (!common->input.image_count)
-        print_overview();
+    if (!common->input.image_count) {
+        const char *heading = NULL, *topic, *summary;
+        puts("Usage: btrfs-walk [COMMAND] [OPTIONS] IMAGE...\n"
+             "Reads an unmounted btrfs file system. Without COMMAND, it lists all files (walk).\n\n"
+             "Examples:\n"
+             "  btrfs-walk disk.img                          list all files\n"
+             "  btrfs-walk check disk.img                    find damage, and affected files\n"
+             "  btrfs-walk extract -C /mnt/new disk.img      save everything\n"
+             "  btrfs-walk deleted disk.img                  list deleted files\n"
+             "  btrfs-walk usage disk.img                    why is it full?");
+        for (size_t i = 0; cmd_table[i]; heading = cmd_table[i++]->topic) {
+            if (cmd_table[i]->topic != heading)
+                printf("\n%s:\n", cmd_table[i]->topic);
+            printf("  %-12s %s\n", cmd_table[i]->name, cmd_table[i]->summary);
+        }
+        puts("\nbtrfs-walk help COMMAND describes a command. btrfs-walk help TOPIC describes:");
+        for (size_t i = 0; (topic = cmd_help_topic(i, &summary)); i++)
+            printf("   %-12s%s\n", topic, summary);
+    }
     return cmd_flush_stdout(common);
 }
 

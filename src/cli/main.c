@@ -40,15 +40,6 @@ const struct command *cmd_find(const char *name)
     return cmd_table[i];
 }
 
-/* If a standard stream is closed, the first image that is opened must not get its descriptor.
- * Writing to a closed stdout still fails. */
-static void open_closed_streams(void)
-{
-    for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
-        if (fcntl(descriptor, F_GETFD) < 0)
-            open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
-}
-
 /* Raises the limit of the stack to the size that a deep graph needs. */
 static bool have_stack(void)
 {
@@ -76,7 +67,12 @@ static bool is_unknown_word(const char *argument)
 
 int main(int argc, char **argv)
 {
-    open_closed_streams();
+    /* If a standard stream is closed, the first image that is opened must not get its descriptor.
+     * Writing to a closed stdout still fails. */
+    for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
+        if (fcntl(descriptor, F_GETFD) < 0)
+            open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+
     if (!have_stack())
         return STATUS_CANNOT;
     signal(SIGPIPE, SIG_IGN); /* only a broken stdout ends the program: see cmd_write() */

@@ -485,30 +485,36 @@ static bool shows_types(const struct bw_picture *picture)
     return picture->by == BW_DRAW_TYPE || picture->by == BW_DRAW_HEATMAP;
 }
 
-/* A cell is upper case if more than half of it is used. */
-static void append_plain(struct bw_buffer *text, const struct bw_picture *picture, size_t area)
+void bw_picture_terminal(struct bw_buffer *text, const struct bw_picture *picture,
+                         enum bw_terminal_colors colors)
 {
-    const uint32_t side = UINT32_C(1) << picture->order;
-    for (uint32_t y = 0; y < side; y++) {
-        for (uint32_t x = 0; x < side; x++) {
-            const uint32_t number =
-                bw_curve_number(picture->curve, picture->order, (struct bw_point){x, y});
-            const struct bw_space_cell cell = bw_space_map_cell(picture->map, area, number);
-            const struct bw_paint paint = bw_picture_paint(picture, &cell);
-            const char *letters = "dmsx";
-            if (!shows_types(picture))
-                letters = digits;
-            else if (cell.used > cell.allocated[paint.color] / 2)
-                letters = types;
-            bw_buffer_append_byte(text, paint.opacity ? letters[paint.color] : '.');
-        }
+    for (size_t area = 0; area < picture->info->area_count; area++) {
+        bw_picture_caption(text, picture, area);
         bw_buffer_append_byte(text, '\n');
+        if (colors == BW_TERMINAL_PLAIN) {
+            /* A cell is upper case if more than half of it is used. */
+            const uint32_t side = UINT32_C(1) << picture->order;
+            for (uint32_t y = 0; y < side; y++) {
+                for (uint32_t x = 0; x < side; x++) {
+                    const uint32_t number =
+                        bw_curve_number(picture->curve, picture->order, (struct bw_point){x, y});
+                    const struct bw_space_cell cell = bw_space_map_cell(picture->map, area, number);
+                    const struct bw_paint paint = bw_picture_paint(picture, &cell);
+                    const char *letters = "dmsx";
+                    if (!shows_types(picture))
+                        letters = digits;
+                    else if (cell.used > cell.allocated[paint.color] / 2)
+                        letters = types;
+                    bw_buffer_append_byte(text, paint.opacity ? letters[paint.color] : '.');
+                }
+                bw_buffer_append_byte(text, '\n');
+            }
+        } else {
+            append_colored(text, picture, area, colors);
+        }
     }
-}
 
-static void append_terminal_legend(struct bw_buffer *text, const struct bw_picture *picture,
-                                   enum bw_terminal_colors colors)
-{
+    /* The legend, in two columns if there is room. */
     for (unsigned i = 0; i < picture->color_count; i++) {
         if (!picture->in_legend[i])
             continue;
@@ -539,18 +545,4 @@ static void append_terminal_legend(struct bw_buffer *text, const struct bw_pictu
     if (*picture->unallocated)
         bw_buffer_format(text, "%s %s\n", colors == BW_TERMINAL_PLAIN ? "." : "  ",
                          picture->unallocated);
-}
-
-void bw_picture_terminal(struct bw_buffer *text, const struct bw_picture *picture,
-                         enum bw_terminal_colors colors)
-{
-    for (size_t area = 0; area < picture->info->area_count; area++) {
-        bw_picture_caption(text, picture, area);
-        bw_buffer_append_byte(text, '\n');
-        if (colors == BW_TERMINAL_PLAIN)
-            append_plain(text, picture, area);
-        else
-            append_colored(text, picture, area, colors);
-    }
-    append_terminal_legend(text, picture, colors);
 }

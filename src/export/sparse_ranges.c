@@ -21,25 +21,6 @@ static bool is_near(const struct bw_ranges *ranges, const struct bw_archive_rang
     return offset <= end || offset - end < ranges->least_hole;
 }
 
-/* There are too many ranges: treats holes up to twice the size as data, repeatedly, until at most
- * half of the maximum remain. Large holes remain. */
-static void join_small_holes(struct bw_ranges *ranges)
-{
-    while (ranges->ranges.count > MOST_RANGES / 2) {
-        size_t kept = 0;
-        ranges->least_hole *= 2;
-        for (size_t i = 1; i < ranges->ranges.count; i++) {
-            struct bw_archive_range *last = &ranges->ranges.items[kept],
-                                    *range = &ranges->ranges.items[i];
-            if (is_near(ranges, last, range->offset))
-                last->length = range->offset + range->length - last->offset;
-            else
-                ranges->ranges.items[++kept] = *range;
-        }
-        ranges->ranges.count = kept + 1;
-    }
-}
-
 struct bw_error *bw_ranges_init(struct bw_ranges *ranges, struct bw_fs *fs)
 {
     *ranges = (struct bw_ranges){0};
@@ -62,7 +43,22 @@ static struct bw_error *add_range(struct bw_ranges *ranges, uint64_t offset, uin
         return NULL;
     }
     if (ranges->ranges.count == MOST_RANGES) {
-        join_small_holes(ranges);
+        /* Too many: treats holes up to twice the size as data, repeatedly, until at most half of
+         * the maximum remain. Large holes remain. */
+        while (ranges->ranges.count > MOST_RANGES / 2) {
+            size_t kept = 0;
+            ranges->least_hole *= 2;
+            for (size_t i = 1; i < ranges->ranges.count; i++) {
+                struct bw_archive_range *before = &ranges->ranges.items[kept],
+                                        *range = &ranges->ranges.items[i];
+                if (is_near(ranges, before, range->offset))
+                    before->length = range->offset + range->length - before->offset;
+                else
+                    ranges->ranges.items[++kept] = *range;
+            }
+            ranges->ranges.count = kept + 1;
+        }
+
         return add_range(ranges, offset, length);
     }
     return bw_archive_ranges_push(&ranges->ranges, (struct bw_archive_range){offset, length});

@@ -133,40 +133,6 @@ static void print_topic_options(const struct cmd_option_list *list, const struct
         print_heading(list, topic->headings[i]);
 }
 
-/* `all`: also the options that it shares with others. */
-static void print_help(const struct command *command, bool all)
-{
-    const bool is_default = command == cmd_table[0];
-    const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
-    printf(is_default ? "Usage: btrfs-walk [%s] [OPTIONS] %s\n"
-                      : "Usage: btrfs-walk %s [OPTIONS] %s\n",
-           command->name, command->operands);
-    print_words(command->summary, strlen(command->summary), 0);
-    printf("\nExamples:\n%s", command->examples);
-
-    print_heading(&list, NULL);
-    for (size_t i = 0; all && i < TOPICS; i++)
-        print_topic_options(&list, &topics[i]);
-    if (!all)
-        puts("\nOther options:");
-    for (size_t i = 0; !all && i < TOPICS; i++) {
-        char left[32];
-        snprintf(left, sizeof left, "    --help=%s", topics[i].name);
-        if (has_topic(&list, &topics[i]))
-            print_left(left, topics[i].summary);
-    }
-    if (!all)
-        print_left("    --help=all", "all options");
-    print_paragraphs(command->details);
-
-    printf("\nExit status:\n");
-    const struct cmd_status *status = command->meanings ? command->meanings : cmd_statuses;
-    for (; status->meaning; status++) {
-        printf("  %-4d", status->status);
-        print_words(status->meaning, strlen(status->meaning), 6);
-    }
-}
-
 const char *cmd_help_topic(size_t number, const char **summary)
 {
     if (number >= TOPICS)
@@ -180,7 +146,36 @@ int cmd_show_help(const struct command *command, const void *state, const char *
     const bool all = argument && strcmp(argument, "all") == 0;
     (void)state;
     if (!argument || all) {
-        print_help(command, all);
+        const bool is_default = command == cmd_table[0];
+        const struct cmd_option_list list = cmd_options_of(command, NULL, NULL);
+        printf(is_default ? "Usage: btrfs-walk [%s] [OPTIONS] %s\n"
+                          : "Usage: btrfs-walk %s [OPTIONS] %s\n",
+               command->name, command->operands);
+        print_words(command->summary, strlen(command->summary), 0);
+        printf("\nExamples:\n%s", command->examples);
+
+        print_heading(&list, NULL);
+        for (size_t i = 0; all && i < TOPICS; i++)
+            print_topic_options(&list, &topics[i]);
+        if (!all)
+            puts("\nOther options:");
+        for (size_t i = 0; !all && i < TOPICS; i++) {
+            char left[32];
+            snprintf(left, sizeof left, "    --help=%s", topics[i].name);
+            if (has_topic(&list, &topics[i]))
+                print_left(left, topics[i].summary);
+        }
+        if (!all)
+            print_left("    --help=all", "all options");
+        print_paragraphs(command->details);
+
+        printf("\nExit status:\n");
+        const struct cmd_status *status = command->meanings ? command->meanings : cmd_statuses;
+        for (; status->meaning; status++) {
+            printf("  %-4d", status->status);
+            print_words(status->meaning, strlen(status->meaning), 6);
+        }
+
         return STATUS_OK;
     }
     const struct help_topic *topic = topics;

@@ -70,25 +70,6 @@ static struct bw_error *open_image(struct cmd_copy_target *target, uint64_t devi
     return NULL;
 }
 
-/* BW_ERROR_USAGE if the folder already has an image of this device. */
-static struct bw_error *check_is_new(struct cmd_copy_target *target, uint64_t devid)
-{
-    const struct cmd_folder *folder = target->common->writing.folder;
-    char part[sizeof target->name + sizeof ".part"];
-    struct stat status;
-    set_name(target, devid);
-    snprintf(part, sizeof part, "%s.part", target->name);
-    if (fstatat(folder->descriptor, target->name, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return bw_error_create(BW_ERROR_USAGE, "%s/%s exists, and is not replaced", folder->path,
-                               target->name);
-    if (!target->settings->resume &&
-        fstatat(folder->descriptor, part, &status, AT_SYMLINK_NOFOLLOW) == 0)
-        return bw_error_create(BW_ERROR_USAGE, "%s/%s is incomplete, and is not replaced%s",
-                               folder->path, part,
-                               target->can_resume ? "; --continue completes it" : "");
-    return NULL;
-}
-
 struct bw_error *cmd_copy_check_names(struct cmd_copy_target *target, struct bw_fs *fs)
 {
     const struct cmd_copy_settings *settings = target->settings;
@@ -98,8 +79,22 @@ struct bw_error *cmd_copy_check_names(struct cmd_copy_target *target, struct bw_
     for (size_t i = 0; i < devices.count; i++) {
         if (!devices.items[i].path)
             continue;
-        if (settings->folder)
-            BW_TRY(check_is_new(target, devices.items[i].devid));
+        if (settings->folder) {
+            /* The folder must not have an image of this device. */
+            const struct cmd_folder *folder = target->common->writing.folder;
+            char part[sizeof target->name + sizeof ".part"];
+            struct stat status;
+            set_name(target, devices.items[i].devid);
+            snprintf(part, sizeof part, "%s.part", target->name);
+            if (fstatat(folder->descriptor, target->name, &status, AT_SYMLINK_NOFOLLOW) == 0)
+                return bw_error_create(BW_ERROR_USAGE, "%s/%s exists, and is not replaced",
+                                       folder->path, target->name);
+            if (!target->settings->resume &&
+                fstatat(folder->descriptor, part, &status, AT_SYMLINK_NOFOLLOW) == 0)
+                return bw_error_create(BW_ERROR_USAGE, "%s/%s is incomplete, and is not replaced%s",
+                                       folder->path, part,
+                                       target->can_resume ? "; --continue completes it" : "");
+        }
         count++;
     }
     if (settings->file && count != 1)

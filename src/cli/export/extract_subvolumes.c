@@ -146,23 +146,6 @@ static bool is_ours(const struct receiving *receiving)
             (fstat(receiving->folder, &changed) == 0 && changed.st_mode == made.st_mode));
 }
 
-/* Makes the temporary folder and opens it. In between, other users with rights in the folder around
- * it could put a link or another directory in its place. */
-static struct bw_error *open_temporary(struct receiving *receiving)
-{
-    snprintf(receiving->temporary, sizeof receiving->temporary, ".btrfs-walk-%d", (int)getpid());
-    if (mkdirat(receiving->top, receiving->temporary, 0700))
-        return bw_error_from_errno(errno, "%s/%s", receiving->path, receiving->temporary);
-    receiving->folder =
-        bw_open_beneath(receiving->top, receiving->temporary, O_RDONLY | O_DIRECTORY, false);
-    if (receiving->folder < 0)
-        return bw_error_from_errno(errno, "%s/%s", receiving->path, receiving->temporary);
-    if (!is_ours(receiving))
-        return bw_error_create(BW_ERROR_SYSTEM, "%s/%s has been replaced by another directory",
-                               receiving->path, receiving->temporary);
-    return NULL;
-}
-
 /* Opens the folder and starts the child, before the sandbox is entered. */
 static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 {
@@ -172,7 +155,20 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
         .common = extraction->common, .path = settings->folder, .top = -1, .folder = -1};
     (void)planned;
     BW_TRY(cmd_open_folder(extraction->common, settings->folder, &receiving.top, NULL));
-    BW_TRY(open_temporary(&receiving));
+
+    /* Makes the temporary folder and opens it. In between, other users with rights in the folder
+     * around it could put a link or another directory in its place. */
+    snprintf(receiving.temporary, sizeof receiving.temporary, ".btrfs-walk-%d", (int)getpid());
+    if (mkdirat(receiving.top, receiving.temporary, 0700))
+        return bw_error_from_errno(errno, "%s/%s", receiving.path, receiving.temporary);
+    receiving.folder =
+        bw_open_beneath(receiving.top, receiving.temporary, O_RDONLY | O_DIRECTORY, false);
+    if (receiving.folder < 0)
+        return bw_error_from_errno(errno, "%s/%s", receiving.path, receiving.temporary);
+    if (!is_ours(&receiving))
+        return bw_error_create(BW_ERROR_SYSTEM, "%s/%s has been replaced by another directory",
+                               receiving.path, receiving.temporary);
+
     const struct bw_receiver_options how = {.struct_size = sizeof how,
                                             .folder = receiving.folder,
                                             .top = receiving.top,

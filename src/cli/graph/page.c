@@ -48,29 +48,6 @@ static bool is_example(const char *line)
     return strncmp(line, example_indent, strlen(example_indent)) == 0;
 }
 
-/* Wraps paragraphs. The lines of an example remain unchanged. */
-static void append_prose(struct bw_buffer *text, const char *prose)
-{
-    while (prose += strspn(prose, "\n"), *prose) {
-        bw_buffer_append_byte(text, '\n');
-        if (!is_example(prose)) {
-            /* The paragraph ends at an empty line, at an example, or at the end of the text. */
-            const char *end = prose + strcspn(prose, "\n");
-            while (*end && end[1] && end[1] != '\n' && !is_example(end + 1))
-                end += 1 + strcspn(end + 1, "\n");
-            page_append_words(text, prose, (size_t)(end - prose), 0, WIDTH);
-            bw_buffer_append_byte(text, '\n');
-            prose = end;
-            continue;
-        }
-        while (is_example(prose)) {
-            const size_t length = strcspn(prose, "\n");
-            bw_buffer_format(text, "%.*s\n", (int)length, prose);
-            prose += length + (prose[length] == '\n');
-        }
-    }
-}
-
 static const char *space_above(enum bw_address_space space)
 {
     switch (space) {
@@ -137,7 +114,28 @@ void page_append(struct bw_buffer *text, const struct bw_xlator_class *type)
 {
     struct bw_buffer place = {0};
     bw_buffer_format(text, "%s: %s\n", type->type, type->description);
-    append_prose(text, type->page ? type->page : "");
+
+    /* The paragraphs are wrapped. The lines of an example remain unchanged. */
+    const char *prose = type->page ? type->page : "";
+    while (prose += strspn(prose, "\n"), *prose) {
+        bw_buffer_append_byte(text, '\n');
+        if (!is_example(prose)) {
+            /* The paragraph ends at an empty line, at an example, or at the end of the text. */
+            const char *end = prose + strcspn(prose, "\n");
+            while (*end && end[1] && end[1] != '\n' && !is_example(end + 1))
+                end += 1 + strcspn(end + 1, "\n");
+            page_append_words(text, prose, (size_t)(end - prose), 0, WIDTH);
+            bw_buffer_append_byte(text, '\n');
+            prose = end;
+            continue;
+        }
+        while (is_example(prose)) {
+            const size_t length = strcspn(prose, "\n");
+            bw_buffer_format(text, "%.*s\n", (int)length, prose);
+            prose += length + (prose[length] == '\n');
+        }
+    }
+
     page_append_place(&place, type);
     bw_buffer_append_byte(text, '\n');
     append_made(text, &place, 0);

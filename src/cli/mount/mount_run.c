@@ -40,22 +40,6 @@ static struct bw_error *start_mount_process(void *context, const struct bw_fs *p
     return mount_process_start(mount->directory, list.data, &mount->channel);
 }
 
-/* Reports to the first process that the mount is ready. If stderr is a file, messages are still
- * written to it. */
-static void report_ready(const struct mount *mount)
-{
-    struct stat status;
-    const bool has_file = fstat(STDERR_FILENO, &status) == 0 && S_ISREG(status.st_mode);
-    setsid(); /* until now, the terminal can ask for a passphrase, and Ctrl-C ends both processes */
-    dup2(mount->nowhere, STDIN_FILENO);
-    dup2(mount->nowhere, STDOUT_FILENO);
-    if (!has_file)
-        dup2(mount->nowhere, STDERR_FILENO);
-    if (chdir("/") || write(mount->ready, "", 1) != 1) /* the first process has ended */
-        cmd_note(mount->common, BW_NOTE, bw_error_no_memory());
-    close(mount->ready);
-}
-
 /* Chooses what to show, mounts it, and serves the mount until it ends. */
 static struct bw_error *mount_and_serve(struct mount *mount, struct bw_fs *fs)
 {
@@ -80,8 +64,21 @@ static struct bw_error *mount_and_serve(struct mount *mount, struct bw_fs *fs)
         if (!mount->background && isatty(STDERR_FILENO) && !mount->common->messages.quiet)
             fprintf(stderr, "mounted on %s; Ctrl-C unmounts, --background returns\n",
                     mount->common->paths[0]);
-        if (mount->ready >= 0)
-            report_ready(mount);
+        if (mount->ready >= 0) {
+            /* The first process waits for this. If stderr is a file, messages are still written to
+             * it. */
+            struct stat status;
+            const bool has_file = fstat(STDERR_FILENO, &status) == 0 && S_ISREG(status.st_mode);
+            setsid(); /* until now, the terminal can ask for a passphrase, and Ctrl-C ends both
+                         processes */
+            dup2(mount->nowhere, STDIN_FILENO);
+            dup2(mount->nowhere, STDOUT_FILENO);
+            if (!has_file)
+                dup2(mount->nowhere, STDERR_FILENO);
+            if (chdir("/") || write(mount->ready, "", 1) != 1) /* the first process has ended */
+                cmd_note(mount->common, BW_NOTE, bw_error_no_memory());
+            close(mount->ready);
+        }
         error = bw_mount_serve(served, descriptor);
     }
     bw_mount_destroy(served);

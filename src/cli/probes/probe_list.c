@@ -124,36 +124,6 @@ static void add_attributes(struct bw_json *json, struct bw_attributes attributes
     json->buffer->failed |= triplet.failed;
 }
 
-static void add_record(struct bw_json *json, const struct bw_record *record)
-{
-    bw_json_begin_object(json, NULL);
-    bw_json_text(json, "name", record->name);
-    bw_json_number(json, "version", record->version);
-    bw_json_text(json, "documentation", record->documentation);
-    bw_json_number(json, "size", record->size);
-    bw_json_bool(json, "on_disk", bw_record_is_on_disk(record));
-    add_attributes(json, record->attributes);
-    bw_json_begin_array(json, "members");
-    for (unsigned i = 0; i < record->member_count; i++) {
-        const struct bw_member *member = &record->members[i];
-        const struct bw_record *element = bw_record_element(record, i);
-        bw_json_begin_object(json, NULL);
-        bw_json_text(json, "name", member->name);
-        bw_json_text(json, "type", types[member->type].name);
-        bw_json_text(json, "format", formats[member->format]);
-        bw_json_number(json, "offset", member->offset);
-        bw_json_number(json, "size", types[member->type].size);
-        bw_json_bool(json, "lazy", member->lazy);
-        bw_json_text(json, "stability", bw_stability_name(member->stability));
-        bw_json_text(json, "documentation", member->documentation);
-        if (element)
-            bw_json_text(json, "of", element->name);
-        bw_json_end(json);
-    }
-    bw_json_end(json);
-    bw_json_end(json);
-}
-
 void cmd_probe_list_add(struct bw_json *json)
 {
     unsigned count;
@@ -186,8 +156,35 @@ void cmd_probe_list_add(struct bw_json *json)
     }
     bw_json_end(json);
     bw_json_begin_array(json, "records");
-    for (const struct bw_record *const *record = bw_records(); *record; record++)
-        add_record(json, *record);
+    for (const struct bw_record *const *at = bw_records(); *at; at++) {
+        const struct bw_record *record = *at;
+        bw_json_begin_object(json, NULL);
+        bw_json_text(json, "name", record->name);
+        bw_json_number(json, "version", record->version);
+        bw_json_text(json, "documentation", record->documentation);
+        bw_json_number(json, "size", record->size);
+        bw_json_bool(json, "on_disk", bw_record_is_on_disk(record));
+        add_attributes(json, record->attributes);
+        bw_json_begin_array(json, "members");
+        for (unsigned i = 0; i < record->member_count; i++) {
+            const struct bw_member *member = &record->members[i];
+            const struct bw_record *element = bw_record_element(record, i);
+            bw_json_begin_object(json, NULL);
+            bw_json_text(json, "name", member->name);
+            bw_json_text(json, "type", types[member->type].name);
+            bw_json_text(json, "format", formats[member->format]);
+            bw_json_number(json, "offset", member->offset);
+            bw_json_number(json, "size", types[member->type].size);
+            bw_json_bool(json, "lazy", member->lazy);
+            bw_json_text(json, "stability", bw_stability_name(member->stability));
+            bw_json_text(json, "documentation", member->documentation);
+            if (element)
+                bw_json_text(json, "of", element->name);
+            bw_json_end(json);
+        }
+        bw_json_end(json);
+        bw_json_end(json);
+    }
     bw_json_end(json);
 }
 
