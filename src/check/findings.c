@@ -126,10 +126,12 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
     va_end(arguments);
     if (length >= 0 && new.flip.found)
         append_flip(check, &new);
-    if (length < 0 || code == BW_CODE_unfinished)
+    if (code == BW_CODE_unfinished)
         atomic_store(&check->unfinished, true);
-    if (length < 0)
+    if (length < 0) {
+        check->no_memory = true;
         return;
+    }
     new.code = code;
     pthread_mutex_lock(&check->lock);
     check->found++;
@@ -142,7 +144,7 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
     struct bw_finding *last = NULL;
     if (++findings->in_pass[code] <= limit) {
         if (bw_waiting_findings_push(&findings->waiting, new))
-            atomic_store(&check->unfinished, true);
+            check->no_memory = true;
         else
             new = (struct bw_finding){.message = NULL};
     } else if (!check->options->all) {

@@ -167,6 +167,8 @@ static struct bw_error *run_passes(struct bw_check *check, unsigned pass_count,
                       (uint64_t)check->flips, bw_plural(check->flips));
     if (!error)
         error = bw_findings_flush(check);
+    if (!error && check->no_memory)
+        error = bw_error_no_memory();
     if (!error)
         error = bw_unchanged_end(check);
     *summary = summarize_findings(check, !error);

@@ -148,7 +148,7 @@ static void print_message(const struct cmd_common *common, const char *kind,
         bw_buffer_append_byte(&line, ']');
     }
     bw_buffer_format(&line, "%s", cmd_color(has_color && !kind, CMD_PLAIN));
-    cmd_progress_print(bw_buffer_text(&line));
+    cmd_progress_print(line.length ? bw_buffer_text(&line) : "out of memory");
     if (common && common->messages.verbose > 1)
         print_causes(error, 1);
 }
