@@ -9,7 +9,8 @@ if ! have python3; then skip "python3" "calls that fail"; finish; fi
 
 fixtures=$BUILD/fixtures program=$PROGRAM options=()
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes compressed lost-leaf-inodes \
-    lost-tree-fs lost-tree-root raid1-2 raid5-3 differences log-tree past quota bad-copy-dup ||
+    lost-tree-fs lost-tree-root lost-tree-extent lost-tree-chunk \
+    superblocks-gone raid1-2 raid5-3 differences log-tree past quota bad-copy-dup ||
     exit 1
 if [ -e "$BUILD/tests/failing/btrfs-walk" ]; then
     program=$BUILD/tests/failing/btrfs-walk

@@ -39,6 +39,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SLOTS = 1 << 14, DEPTH = 40, KEPT = 11 };
@@ -353,6 +354,32 @@ DECLARE(FILE *, fdopen, int descriptor, const char *mode)
     return fails(MEMORY) ? NULL : REAL(fdopen)(descriptor, mode);
 }
 #endif
+
+/* The clock and random numbers, which files may contain, are the same in all runs. */
+
+DECLARE(time_t, time, time_t *result)
+{
+    const time_t now = shared ? 1800000000 : REAL(time)(NULL);
+    if (result)
+        *result = now;
+    return now;
+}
+
+DECLARE(ssize_t, getrandom, void *buffer, size_t length, unsigned flags)
+{
+    if (!shared)
+        return REAL(getrandom)(buffer, length, flags);
+    memset(buffer, 0x5a, length);
+    return (ssize_t)length;
+}
+
+DECLARE(void, uuid_generate, unsigned char uuid[16])
+{
+    if (!shared)
+        REAL(uuid_generate)(uuid);
+    else
+        memset(uuid, 0x5a, 16);
+}
 
 /* Reads of files, and messages. */
 

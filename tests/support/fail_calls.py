@@ -58,7 +58,8 @@ ACTIONS = {
 }
 
 # Each command with its images. OUT is a new folder; a word in {} is the images of a fixture. The
-# first word after the colon is looked for by --command. "few": it takes 40 ms or more.
+# first word after the colon is looked for by --command. "few": it takes 40 ms or more, or is like
+# another one.
 COMMANDS = """
 memory read: -j1 {plain}
 memory read: walk -j1 --json --sort size {subvolumes}
@@ -148,6 +149,31 @@ few memory write start: repair -j1 --data -C OUT/patches {bad-copy-dup}
 few memory read write: repair -j1 --verify -f OUT/patch {bad-copy-dup}
 few memory read: rescue -j1 {lost-tree-fs}
 few memory write start message: rescue -q -j1 --extract OUT/files {lost-leaf-inodes}
+few memory read write: repair -j1 -f OUT/patch {lost-tree-extent}
+few memory: repair -j1 -f OUT/patch {lost-tree-fs}
+few memory: repair -j1 -f OUT/patch {lost-tree-chunk}
+few memory: repair -j1 -f OUT/patch {superblocks-gone}
+few memory write: check -j1 --save OUT/base {differences}
+few memory read: check -j1 --since base {plain}
+few memory: check -j1 --since 10 {differences}
+few memory: check -q -j1 --report junit=OUT/page {lost-leaf-inodes}
+few memory: check -j1 --manifest list {plain}
+few memory read: diff --other {plain} {subvolumes}
+few memory: diff --other list {plain}
+few memory: diff --other stream {differences} third
+few memory read: dump stream
+few memory: send -j1 --on-error zero -f OUT/stream {lost-leaf-inodes} 5
+few memory: tar -j1 --on-error zero -f OUT/tar {lost-leaf-inodes}
+few memory write: metadump --sanitize -f OUT/dump {lost-leaf-inodes}
+few memory read: info dump
+"""
+
+# Files for these commands, made in their folder before.
+PREPARED = """
+check -q -j1 --save base {plain}
+tar --format mtree -f list {plain}
+send -f stream {differences} third
+metadump --compress 1 -f dump {plain}
 """
 
 
@@ -186,7 +212,7 @@ def data_of(path):
                 break
             part = os.pread(file.fileno(), PART, start)
             if part != ZEROS[:len(part)]:
-                parts.append((start, part))
+                parts.append((start, DURATION.sub(b"", part)))
             at = start + PART
         return size, parts
 
@@ -298,6 +324,9 @@ MORE = re.compile(rb'error unfinished|.*"code":"unfinished"|.*out of memory'
                   rb'|.*could not be finished')
 
 
+DURATION = re.compile(rb' time="[0-9.]+"') # in a report of JUnit
+
+
 # Names that say that a file is not complete; and manifests, which list what failed.
 NOT_FINAL = re.compile(r"(.*/)?(\.btrfs-walk-[0-9]+(/|$)|o[0-9]+-[0-9]+-[0-9]+$|list$|unsaved$)"
                        r"|.*\.(part|json|missed)$")
@@ -313,11 +342,11 @@ DESCRIBES = {"memory": None, "read": r"(info|show|report|rescue|check|devices|su
 UNVERIFIED = {"copy", "diff", "deleted", "versions", "roots", "metadump", "send"}
 
 
-# A cluster that cannot be compressed is written as it is. A page says that its check is incomplete,
-# and `repair` which changes are not in the patch.
+# A cluster that cannot be compressed is written as it is. A page or a report says that its check is
+# incomplete, and `repair` which changes are not in the patch.
 ACCEPTED = re.compile(r"memory: copy --format qcow2 --compress .*: status 0, writes another copy"
-                      r"|memory: (report|repair) .*: status 1, leaves an incomplete"
-                      r" (page|patch|copy)$")
+                      r"|memory: (report|repair|check) .*: status (1|8|12), leaves an"
+                      r" incomplete (page|patch|copy)$")
 
 
 def status_means_it(command, whole, got):
@@ -347,13 +376,18 @@ def complaint(command, kind, point, action, whole, got):
         return None
     if not ended_itself and (got.status < 0 or got.status > 127):
         return "ends by signal %d" % -got.status
+    if b"btrfs-walk: " in got.errors - whole.errors:
+        return "status %d, with an empty message" % got.status
     if DESCRIBES[kind] and re.match(DESCRIBES[kind], command.name):
         return None
     if action == OTHER_BYTES and command.words[0] in UNVERIFIED:
         return None
+    new, known = got.errors - whole.errors, set(whole.lines)
+    if command.words[0] in ("rescue", "check"): # they print messages on stdout
+        new |= {line for line in got.lines if MORE.match(line)} - known
     broken = [name for name, file in got.files.items()
               if file[1] is not None and whole.files.get(name) != file]
-    if broken and (got.status == 0 or not got.errors - whole.errors or ended_itself):
+    if broken and (got.status == 0 or not new or ended_itself):
         return "status %s, writes another %s" % (got.status, broken[0])
     if ended_itself:
         return None
@@ -365,9 +399,6 @@ def complaint(command, kind, point, action, whole, got):
         sorted(got.lines) == sorted(whole.lines) if is_repair else got.text == whole.text)
     if same and got.status == whole.status:
         return None
-    new, known = got.errors - whole.errors, set(whole.lines)
-    if command.words[0] == "rescue": # it prints messages in its summary
-        new |= {line for line in got.lines if MORE.match(line)} - known
     invented = [line for line in got.lines[:-1] if line not in known and not MORE.match(line)]
     if invented and b"\0" not in got.text:
         return "status %d, invents %s" % (got.status,
@@ -490,6 +521,9 @@ def main():
               **{kind: 0 for kind in KINDS}}
     with tempfile.TemporaryDirectory() as scratch:
         options.scratch = scratch
+        for words in PREPARED.strip().split("\n"):
+            subprocess.run(list(Command(options, ": " + words, None).arguments()), cwd=scratch,
+                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         shared = Shared(scratch)
         for line in COMMANDS.strip().split("\n"):
             command = Command(options, line, shared)
