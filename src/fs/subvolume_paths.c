@@ -109,11 +109,14 @@ static void measure_paths(struct bw_subvolume_paths *paths, uint32_t bottom, uin
         length += paths->parts.items[at].name_length + 1u;
         at = steps > paths->parts.count ? NO_PART : paths->parts.items[at].above;
     }
-    bool known = at != NO_PART && paths->parts.items[at].state == BW_PART_MEASURED;
-    length += known ? paths->parts.items[at].length : 0;
+    const enum bw_part_state end =
+        at == NO_PART ? BW_PART_WITHOUT_PATH : paths->parts.items[at].state;
+    length += end == BW_PART_MEASURED ? paths->parts.items[at].length : 0;
     for (at = bottom; at != NO_PART && paths->parts.items[at].state == BW_PART_UNMEASURED;) {
         struct bw_path_part *part = &paths->parts.items[at];
-        part->state = known && length <= LONGEST_PATH ? BW_PART_MEASURED : BW_PART_WITHOUT_PATH;
+        part->state = end;
+        if (end == BW_PART_MEASURED && length > LONGEST_PATH)
+            part->state = BW_PART_TOO_DEEP;
         part->length = part->state == BW_PART_MEASURED ? (uint32_t)length : 0;
         length -= part->name_length + 1u;
         at = part->above;
@@ -133,6 +136,12 @@ struct bw_error *bw_subvolume_paths_get(struct bw_subvolume_paths *paths, struct
         return NULL;
     if (top)
         measure_paths(paths, number, (uint32_t)(top - table->items));
+    if (part->state == BW_PART_TOO_DEEP) {
+        bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_UNSUPPORTED,
+                          "subvolume %" PRIu64 ": its path has more than %d bytes",
+                          subvolume->tree.id, LONGEST_PATH);
+        return NULL;
+    }
     if (part->state != BW_PART_MEASURED) {
         bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_CORRUPT,
                           "subvolume %" PRIu64

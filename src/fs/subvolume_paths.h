@@ -13,7 +13,12 @@ struct bw_fs;
 struct bw_path_part {
     size_t name; /**< It begins here in paths->names. */
     uint16_t name_length;
-    enum { BW_PART_UNMEASURED, BW_PART_MEASURED, BW_PART_WITHOUT_PATH } state;
+    enum bw_part_state {
+        BW_PART_UNMEASURED,
+        BW_PART_MEASURED,
+        BW_PART_WITHOUT_PATH,
+        BW_PART_TOO_DEEP, /**< its path would be too long */
+    } state;
     uint32_t above;  /**< index of the parent part, or UINT32_MAX */
     uint32_t length; /**< length of the path, with a '/' before each name; valid if measured */
 };

@@ -134,6 +134,12 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
                                offset, bw_get64(disk->bytenr));
 
     decode_superblock(disk, superblock);
+    /* mkfs.btrfs with experimental features makes sectors of 2 KiB, and a debug kernel mounts them.
+     */
+    if (superblock->sectorsize == BW_MIN_SECTORSIZE / 2)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "sectors of %" PRIu32 " bytes are not supported",
+                               superblock->sectorsize);
     if (!is_size(superblock->sectorsize))
         return bw_error_create(BW_ERROR_CORRUPT, "invalid sectorsize %" PRIu32,
                                superblock->sectorsize);

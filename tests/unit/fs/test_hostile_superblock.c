@@ -24,6 +24,7 @@ EDITOR(odd_nodesize, super->nodesize = bw_put32(12288))
 EDITOR(huge_nodesize, super->nodesize = bw_put32(UINT32_C(1) << 31))
 EDITOR(no_sectorsize, super->sectorsize = bw_put32(0))
 EDITOR(small_sectorsize, super->sectorsize = bw_put32(512))
+EDITOR(half_sectorsize, super->sectorsize = bw_put32(2048))
 EDITOR(large_sectorsize, super->sectorsize = bw_put32(131072))
 EDITOR(sector_above_node, super->sectorsize = bw_put32(32768))
 EDITOR(large_array, super->system_chunk_array_size = bw_put32(2049))
@@ -78,6 +79,7 @@ static const struct refusal {
     {"huge nodesize", huge_nodesize, BW_ERROR_NOT_BTRFS, "invalid nodesize"},
     {"no sectorsize", no_sectorsize, BW_ERROR_NOT_BTRFS, "invalid sectorsize 0"},
     {"small sectorsize", small_sectorsize, BW_ERROR_NOT_BTRFS, "invalid sectorsize 512"},
+    {"half sectorsize", half_sectorsize, BW_ERROR_UNSUPPORTED, "sectors of 2048 bytes are not"},
     {"large sectorsize", large_sectorsize, BW_ERROR_NOT_BTRFS, "invalid sectorsize 131072"},
     {"sector above node", sector_above_node, BW_ERROR_NOT_BTRFS, "invalid nodesize"},
     {"large array", large_array, BW_ERROR_NOT_BTRFS, "invalid sys_chunk_array_size 2049"},

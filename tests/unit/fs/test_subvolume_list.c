@@ -80,6 +80,7 @@ static void test_long_chain(void **state)
     enum { COUNT_OF_CHAIN = 100 };
     struct heard heard = {.longest = 0};
     struct bw_fs *fs;
+    struct report_log log = {0};
     char name[251];
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
     memset(name, 'n', sizeof name - 1);
@@ -90,12 +91,15 @@ static void test_long_chain(void **state)
     for (uint64_t id = 256; id < 256 + COUNT_OF_CHAIN; id++)
         add_backref(image, id, id + 1 < 256 + COUNT_OF_CHAIN ? id + 1 : FS, TOP, name);
     iw_write_memory(image);
-    expect_success(open_image(image, NULL, &fs));
+    expect_success(open_image(image, &log, &fs));
     list_subvolumes(fs, true, &heard);
     const size_t reach = (16 << 10) / sizeof name;
     assert_int_equal(heard.longest, reach * sizeof name);
     assert_int_equal(bw_fs_status(fs).damages, COUNT_OF_CHAIN - reach);
+    assert_int_equal(report_log_count(&log, "its path has more than 16384 bytes"),
+                     COUNT_OF_CHAIN - reach);
     bw_fs_close(fs);
+    report_log_free(&log);
     iw_destroy(image);
 }
 
