@@ -142,13 +142,13 @@ static bool match_device(const struct bw_fs *fs, const struct bw_item *item)
     return image;
 }
 
-static struct bw_error *report_missing_device(void *context, const struct bw_item *item)
+/* Marks the image of a device as known, or reports the device as missing. */
+static void report_missing_device(struct bw_fs *fs, const struct bw_item *item)
 {
-    struct bw_fs *fs = context;
     const struct bw_disk_device_item *disk = (const void *)item->data;
     char uuid[37] = "not known";
     if (match_device(fs, item))
-        return NULL;
+        return;
     fs->status.missing_devices++;
     if (!uuid_is_null(disk->uuid))
         bw_uuid_text(disk->uuid, uuid);
@@ -159,41 +159,28 @@ static struct bw_error *report_missing_device(void *context, const struct bw_ite
                                         " (uuid %s) is missing: the file system is degraded",
                                         bw_get64(disk->devid), uuid),
                         "`paths` adds devices"));
-    return NULL;
-}
-
-static struct bw_error *add_chunk_item(void *context, const struct bw_item *item)
-{
-    struct bw_chunk chunk;
-    /* with the remap-tree feature, a chunk whose last extent was moved keeps its item, but has no
-     * stripes */
-    if (item->key.type != BW_CHUNK_ITEM || bw_chunk_is_remapped_away(item->data, item->size))
-        return NULL;
-    BW_TRY(bw_chunk_decode(item->key.offset, item->data, item->size, &chunk));
-    return add_chunk(context, &chunk);
-}
-
-/* Adds a chunk, or marks the image of a device. */
-static struct bw_error *add_chunk_or_match_device(void *context, const struct bw_item *item)
-{
-    match_device(context, item);
-    return add_chunk_item(context, item);
-}
-
-static struct bw_error *add_chunk_or_report_device(void *context, const struct bw_item *item)
-{
-    BW_TRY(report_missing_device(context, item));
-    return add_chunk_item(context, item);
 }
 
 struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, enum bw_bootstrap_devices devices)
 {
-    static bw_item_visitor *const visitors[] = {
-        [BW_DEVICES_IGNORED] = add_chunk_item,
-        [BW_DEVICES_FOUND] = add_chunk_or_match_device,
-        [BW_DEVICES_MISSING] = add_chunk_or_report_device,
-    };
-    return bw_fs_scan(fs, &fs->chunk_tree, "chunk", visitors[devices], fs);
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_scan(&items, fs, &fs->chunk_tree, "chunk");
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_chunk chunk;
+        if (devices == BW_DEVICES_FOUND)
+            match_device(fs, item);
+        else if (devices == BW_DEVICES_MISSING)
+            report_missing_device(fs, item);
+        /* with the remap-tree feature, a chunk whose last extent was moved keeps its item, but has
+         * no stripes */
+        if (item->key.type != BW_CHUNK_ITEM || bw_chunk_is_remapped_away(item->data, item->size))
+            continue;
+        struct bw_error *error = bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
+        if (!error)
+            error = add_chunk(fs, &chunk);
+        BW_TRY(bw_fs_report_damage(fs, error));
+    }
+    return bw_fs_items_error(&items);
 }
 
 void bw_bootstrap_report_unknown(struct bw_fs *fs)
@@ -229,23 +216,30 @@ void bw_bootstrap_end(struct bw_fs *fs)
     for (size_t i = 0; i < fs->image_count; i++)
         had_unclaimed |= fs->images[i].is_unclaimed || fs->images[i].is_claimed;
     bw_images_refuse(fs);
-    if (had_unclaimed && fs->chunk_tree.root.bytenr)
-        bw_error_free(bw_fs_scan(fs, &fs->chunk_tree, "chunk", report_missing_device, fs));
-}
-
-static struct bw_error *add_moved_range(void *context, const struct bw_item *item)
-{
-    const struct bw_fs *fs = context;
-    struct bw_moved_range range;
-    if (item->key.type != BW_REMAP)
-        return NULL;
-    BW_TRY(bw_moved_range_decode(item, &range));
-    return bw_graph_control(fs->graph,
-                            &(struct bw_control){BW_CONTROL_MOVED_RANGE, {.moved = &range}});
+    if (!had_unclaimed || !fs->chunk_tree.root.bytenr)
+        return;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_scan(&items, fs, &fs->chunk_tree, "chunk");
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        report_missing_device(fs, item);
 }
 
 struct bw_error *bw_bootstrap_remap(struct bw_fs *fs)
 {
     const struct bw_tree tree = {BW_REMAP_TREE, fs->superblock.remap_root, 0};
-    return tree.root.bytenr ? bw_fs_scan(fs, &tree, "remap", add_moved_range, fs) : NULL;
+    if (!tree.root.bytenr)
+        return NULL;
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_scan(&items, fs, &tree, "remap");
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_moved_range range;
+        if (item->key.type != BW_REMAP)
+            continue;
+        struct bw_error *error = bw_moved_range_decode(item, &range);
+        if (!error)
+            error = bw_graph_control(
+                fs->graph, &(struct bw_control){BW_CONTROL_MOVED_RANGE, {.moved = &range}});
+        BW_TRY(bw_fs_report_damage(fs, error));
+    }
+    return bw_fs_items_error(&items);
 }

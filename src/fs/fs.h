@@ -10,6 +10,7 @@
 #include "base/hash_table.h"
 #include "base/vector.h"
 #include "btree/find_leaf.h"
+#include "btree/scan.h"
 #include "btrfs-walk/history.h"
 #include "btrfs-walk/image.h"
 #include "fs/reused_extents.h"
@@ -231,12 +232,20 @@ static inline uint32_t bw_fs_alignment(const struct bw_fs *fs)
 struct bw_fs_items {
     struct bw_fs *fs;
     struct bw_item_range range;
+    const char *scanned; /**< name of the tree that is scanned; NULL: a range is read */
+    struct bw_block_scan scan;
+    uint32_t slot; /**< of the next item of the scan */
 };
 
 /** Starts with the range from `first` to `last`, inclusive. Ended by bw_fs_items_free(). The
  * structure must not be moved. */
 void bw_fs_items_begin(struct bw_fs_items *items, struct bw_fs *fs, const struct bw_tree *tree,
                        struct bw_key first, struct bw_key last);
+
+/** Starts with all items, for which many leaves are read at once, even if their keys are out of
+ * order. `name` is the name of the tree in messages. */
+void bw_fs_items_scan(struct bw_fs_items *items, struct bw_fs *fs, const struct bw_tree *tree,
+                      const char *name);
 
 /** The next item, which is valid until the next call; NULL at the end. */
 const struct bw_item *bw_fs_items_next(struct bw_fs_items *items);
@@ -245,15 +254,6 @@ const struct bw_item *bw_fs_items_next(struct bw_fs_items *items);
 struct bw_error *bw_fs_items_error(struct bw_fs_items *items);
 
 void bw_fs_items_free(struct bw_fs_items *items);
-
-/** Receives an item, which is valid until the call returns. */
-typedef struct bw_error *bw_item_visitor(void *context, const struct bw_item *item);
-
-/** Passes all items of a tree to `visit`, reading many leaves at once. Reports lost blocks, and
- * errors of `visit`, and continues. `name` is the name of the tree in messages. Fails only if
- * memory runs out. */
-struct bw_error *bw_fs_scan(struct bw_fs *fs, const struct bw_tree *tree, const char *name,
-                            bw_item_visitor *visit, void *context);
 
 struct bw_usage;
 

@@ -122,11 +122,42 @@ void bw_fs_items_begin(struct bw_fs_items *items, struct bw_fs *fs, const struct
 {
     const struct bw_tree_reader reader = bw_fs_name_reader(fs);
     items->fs = fs;
+    items->scanned = NULL;
     bw_item_range_begin(&items->range, &reader, tree, first, last);
+}
+
+void bw_fs_items_scan(struct bw_fs_items *items, struct bw_fs *fs, const struct bw_tree *tree,
+                      const char *name)
+{
+    items->fs = fs;
+    items->scanned = name;
+    items->slot = 0;
+    items->scan = (struct bw_block_scan){BW_SCAN_ALL};
+    bw_block_scan_begin(&items->scan, &fs->reader, tree);
+}
+
+static const struct bw_item *scan_next(struct bw_fs_items *items)
+{
+    struct bw_block_scan *scan = &items->scan;
+    do {
+        if (scan->error)
+            bw_fs_report_lost(items->fs, scan->pointer.bytenr, BW_TAKE(scan->error));
+        while (items->slot < scan->node.item_count) {
+            if (bw_leaf_item(&scan->node, items->slot++, &items->range.item))
+                return &items->range.item;
+            bw_fs_report_text(items->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
+                              "%s tree: item %" PRIu32 " lies outside its leaf", items->scanned,
+                              items->slot - 1);
+        }
+        items->slot = 0;
+    } while (bw_block_scan_next(scan));
+    return NULL;
 }
 
 const struct bw_item *bw_fs_items_next(struct bw_fs_items *items)
 {
+    if (items->scanned)
+        return scan_next(items);
     while (bw_item_range_next(&items->range)) {
         if (!items->range.error)
             return &items->range.item;
@@ -137,33 +168,13 @@ const struct bw_item *bw_fs_items_next(struct bw_fs_items *items)
 
 struct bw_error *bw_fs_items_error(struct bw_fs_items *items)
 {
-    return BW_TAKE(items->range.failure);
+    return items->scanned ? bw_block_scan_end(&items->scan) : BW_TAKE(items->range.failure);
 }
 
 void bw_fs_items_free(struct bw_fs_items *items)
 {
-    bw_error_free(bw_item_range_end(&items->range, NULL));
-}
-
-struct bw_error *bw_fs_scan(struct bw_fs *fs, const struct bw_tree *tree, const char *name,
-                            bw_item_visitor *visit, void *context)
-{
-    BW_SCOPED(bw_block_scan) struct bw_block_scan scan = {BW_SCAN_ALL};
-    bw_block_scan_begin(&scan, &fs->reader, tree);
-    while (bw_block_scan_next(&scan)) {
-        if (scan.error)
-            bw_fs_report_lost(fs, scan.pointer.bytenr, BW_TAKE(scan.error));
-        for (uint32_t slot = 0; slot < scan.node.item_count; slot++) {
-            struct bw_item item;
-            struct bw_error *error;
-            if (bw_leaf_item(&scan.node, slot, &item))
-                error = visit(context, &item);
-            else
-                error =
-                    bw_error_create(BW_ERROR_CORRUPT,
-                                    "%s tree: item %" PRIu32 " lies outside its leaf", name, slot);
-            BW_TRY(bw_fs_report_damage(fs, error));
-        }
-    }
-    return bw_block_scan_end(&scan);
+    if (items->scanned)
+        bw_block_scan_free(&items->scan);
+    else
+        bw_error_free(bw_item_range_end(&items->range, NULL));
 }

@@ -159,9 +159,9 @@ static struct bw_error *add_subvolume(struct bw_subvolume_table *table,
     return NULL;
 }
 
-static struct bw_error *add_item(void *context, const struct bw_item *item)
+/* Handles an item of the root tree. */
+static struct bw_error *add_item(struct bw_fs *fs, const struct bw_item *item)
 {
-    struct bw_fs *fs = context;
     struct bw_subvolume_table *table = &fs->subvolumes;
     struct bw_checksum_trees *sums = &fs->checksum_trees;
     const bool several = fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2;
@@ -228,13 +228,6 @@ static struct bw_error *add_item(void *context, const struct bw_item *item)
     return NULL;
 }
 
-static struct bw_error *set_name_by_forward_ref(void *context, const struct bw_item *item)
-{
-    if (item->key.type != BW_ROOT_REF)
-        return NULL;
-    return set_name(context, item, item->key.offset, item->key.objectid);
-}
-
 /* A subvolume without a parent, or whose root item says that it is deleted, looks like an empty
  * directory there. A deletion removes both references first. */
 static void doubt_unlinked(struct bw_subvolume_table *table)
@@ -263,12 +256,25 @@ struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
     fs->checksum_trees.count = 0;
     fs->subvolumes.default_id = BW_TOP_SUBVOLUME;
     fs->subvolumes.may_be_renamed = fs->no_data;
-    BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", add_item, fs));
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_scan(&items, fs, &fs->root_tree, "root");
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        BW_TRY(bw_fs_report_damage(fs, add_item(fs, item)));
+    BW_TRY(bw_fs_items_error(&items));
     if (!find_subvolume(&fs->subvolumes, BW_TOP_SUBVOLUME))
         doubt(&fs->subvolumes,
               bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));
-    if (fs->subvolumes.doubt || damages != fs->damages || fs->subvolumes.references)
-        BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", set_name_by_forward_ref, fs));
+
+    /* After damage, the names come from the parents, too. */
+    if (fs->subvolumes.doubt || damages != fs->damages || fs->subvolumes.references) {
+        BW_SCOPED(bw_fs_items) struct bw_fs_items again;
+        bw_fs_items_scan(&again, fs, &fs->root_tree, "root");
+        for (const struct bw_item *item; (item = bw_fs_items_next(&again));)
+            if (item->key.type == BW_ROOT_REF)
+                BW_TRY(bw_fs_report_damage(
+                    fs, set_name(fs, item, item->key.offset, item->key.objectid)));
+        BW_TRY(bw_fs_items_error(&again));
+    }
     doubt_unlinked(&fs->subvolumes);
     return NULL;
 }

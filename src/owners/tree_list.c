@@ -31,15 +31,21 @@ bool bw_tree_list_decode(const struct bw_item *item, struct bw_listed_tree *tree
     return true;
 }
 
-static struct bw_error *on_root_item(void *context, const struct bw_item *item)
+/* Adds the trees that the root items of a tree describe. */
+static struct bw_error *add_root_items(struct bw_fs *fs, struct bw_tree_list *list,
+                                       const struct bw_tree *from, const char *name)
 {
-    struct bw_tree_list *list = context;
-    struct bw_listed_tree tree;
-    if (item->key.type != BW_ROOT_ITEM || item->key.objectid == BW_TREE_REMAP)
-        return NULL; /* the superblock says where the remap tree is */
-    if (!bw_tree_list_decode(item, &tree))
-        return NULL; /* its faults are reported when the root tree is checked */
-    return bw_listed_trees_push(&list->entries, tree);
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_scan(&items, fs, from, name);
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));) {
+        struct bw_listed_tree tree;
+        /* The superblock says where the remap tree is. Faults of items are reported when the root
+         * tree is checked. */
+        if (item->key.type == BW_ROOT_ITEM && item->key.objectid != BW_TREE_REMAP &&
+            bw_tree_list_decode(item, &tree))
+            BW_TRY(bw_listed_trees_push(&list->entries, tree));
+    }
+    return bw_fs_items_error(&items);
 }
 
 struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list)
@@ -59,7 +65,7 @@ struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list)
             &list->entries,
             (struct bw_listed_tree){.tree = {BW_TREE_REMAP, fs->superblock.remap_root, 0},
                                     .references = 1}));
-    return bw_fs_scan(fs, &fs->root_tree, "root tree", on_root_item, list);
+    return add_root_items(fs, list, &fs->root_tree, "root tree");
 }
 
 /* The root of the log belongs to the transaction after the superblock's. Its level is in the
@@ -91,7 +97,7 @@ struct bw_error *bw_tree_list_load_log(struct bw_fs *fs, struct bw_tree_list *li
     if (!root.tree.id)
         return NULL;
     BW_TRY(bw_listed_trees_push(&list->entries, root));
-    BW_TRY(bw_fs_scan(fs, &root.tree, "log root tree", on_root_item, list));
+    BW_TRY(add_root_items(fs, list, &root.tree, "log root tree"));
     for (size_t i = before; i < list->entries.count; i++)
         list->entries.items[i].is_log = true;
     return NULL;

@@ -23,12 +23,6 @@ struct correction {
     struct bw_tree_editor tree;
 };
 
-static struct bw_error *add_key(void *context, const struct bw_item *item)
-{
-    struct correction *correction = context;
-    return key_list_push(&correction->keys, item->key);
-}
-
 /* Whether one bit makes a key from the key of a root item. */
 static bool is_flipped(const struct bw_key *key, uint64_t tree)
 {
@@ -76,9 +70,9 @@ static struct bw_error *find_owner(struct bw_fs *fs, const struct bw_item *item,
     return bw_error_tolerate(error);
 }
 
-static struct bw_error *put_item(void *context, const struct bw_item *item)
+/* Copies an item, with the right key. */
+static struct bw_error *put_item(struct correction *correction, const struct bw_item *item)
 {
-    struct correction *correction = context;
     struct bw_key key = item->key;
     uint64_t owner = 0;
     if (is_doubtful(correction, item))
@@ -108,9 +102,18 @@ struct bw_error *bw_rescue_root_keys(struct bw_fs *fs, bool *corrected)
 {
     BW_SCOPED(correction) struct correction correction = {.fs = fs};
     *corrected = false;
-    BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", add_key, &correction));
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_scan(&items, fs, &fs->root_tree, "root");
+    for (const struct bw_item *item; (item = bw_fs_items_next(&items));)
+        BW_TRY(key_list_push(&correction.keys, item->key));
+    BW_TRY(bw_fs_items_error(&items));
+
     BW_TRY(bw_rescue_begin_tree(fs, BW_ROOT_TREE, &correction.tree));
-    BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", put_item, &correction));
+    BW_SCOPED(bw_fs_items) struct bw_fs_items again;
+    bw_fs_items_scan(&again, fs, &fs->root_tree, "root");
+    for (const struct bw_item *item; (item = bw_fs_items_next(&again));)
+        BW_TRY(bw_fs_report_damage(fs, put_item(&correction, item)));
+    BW_TRY(bw_fs_items_error(&again));
     *corrected = correction.corrected;
     if (!correction.corrected)
         return NULL;
