@@ -71,13 +71,12 @@ struct bw_data_part {
 /** Receives a part, which ends with the call. An error ends the reading and is returned. */
 typedef struct bw_error *bw_data_visitor(void *context, const struct bw_data_part *part);
 
-/**
- * Reads a range of a file, cut at the file's size, and calls `visit` for its parts, in file order
- * and without gaps. Unreadable parts have the kind BW_DATA_BAD. Except for errors of `visit`, it
- * fails only if memory runs out.
- */
-struct bw_error *bw_file_read_parts(struct bw_file *file, uint64_t offset, uint64_t length,
-                                    bw_data_visitor *visit, void *context);
+/** Begins to read a range of a file in parts, cut at the file's size. */
+struct bw_error *bw_file_begin_parts(struct bw_file *file, uint64_t offset, uint64_t length);
+
+/** Gets the next part, in file order and without gaps, valid until the file is read again; NULL at
+ * the end. Unreadable parts have the kind BW_DATA_BAD. Fails only if memory runs out. */
+struct bw_error *bw_file_next_part(struct bw_file *file, const struct bw_data_part **part);
 
 /** Kinds of extents. */
 enum bw_extent_kind {
@@ -218,7 +217,7 @@ struct bw_stream {
  * is delivered as bad parts. */
 struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *stream);
 
-/** Begins to read a range of a file, in parts like those of bw_file_read_parts(). Ends the previous
+/** Begins to read a range of a file, in parts like those of bw_file_next_part(). Ends the previous
  * range. */
 void bw_data_begin(struct bw_data_reader *reader, const struct bw_data_file *file, uint64_t offset,
                    uint64_t length);

@@ -59,30 +59,25 @@ const struct bw_inode *bw_file_inode(const struct bw_file *file)
     return &file->inode;
 }
 
-struct bw_error *bw_file_read_parts(struct bw_file *file, uint64_t offset, uint64_t length,
-                                    bw_data_visitor *visit, void *context)
+struct bw_error *bw_file_begin_parts(struct bw_file *file, uint64_t offset, uint64_t length)
 {
-    const struct bw_data_part *part;
     if (!file->reader)
         BW_TRY(bw_data_reader_create(file->fs, &file->reader));
     bw_data_begin(file->reader, &file->data, offset, length);
-    for (;;) {
-        BW_TRY(bw_data_next(file->reader, &part));
-        if (!part)
-            return NULL;
-        BW_TRY(visit(context, part));
-    }
+    return NULL;
+}
+
+struct bw_error *bw_file_next_part(struct bw_file *file, const struct bw_data_part **part)
+{
+    return bw_data_next(file->reader, part);
 }
 
 struct bw_error *bw_file_read(struct bw_file *file, uint64_t offset, void *buffer, size_t length,
                               size_t *got)
 {
-    const struct bw_data_part *part;
     *got = 0;
-    if (!file->reader)
-        BW_TRY(bw_data_reader_create(file->fs, &file->reader));
-    bw_data_begin(file->reader, &file->data, offset, length);
-    for (;;) {
+    BW_TRY(bw_file_begin_parts(file, offset, length));
+    for (const struct bw_data_part *part;;) {
         BW_TRY(bw_data_next(file->reader, &part));
         if (!part)
             return NULL;

@@ -31,14 +31,6 @@ struct reading {
     uint64_t bytes, bad;
 };
 
-static struct bw_error *count_part(void *context, const struct bw_data_part *part)
-{
-    struct reading *reading = context;
-    reading->bytes += part->kind == BW_DATA_BYTES ? part->length : 0;
-    reading->bad += part->kind == BW_DATA_BAD ? part->length : 0;
-    return NULL;
-}
-
 /* Reads a file; without an inode, it is bad. Fails only without memory. */
 static struct bw_error *read_file(struct bw_fs *fs, uint64_t subvolume, uint64_t inode,
                                   uint64_t most, struct reading *reading)
@@ -51,8 +43,14 @@ static struct bw_error *read_file(struct bw_fs *fs, uint64_t subvolume, uint64_t
         error = bw_error_create(BW_ERROR_NOT_FOUND, "no subvolume");
     if (!error)
         error = bw_file_open(fs, &place, NULL, &file);
+    const struct bw_data_part *part = NULL;
     if (!error)
-        error = bw_file_read_parts(file, 0, most, count_part, reading);
+        error = bw_file_begin_parts(file, 0, most);
+    while (!error && !(error = bw_file_next_part(file, &part)) && part)
+        if (part->kind == BW_DATA_BYTES)
+            reading->bytes += part->length;
+        else if (part->kind == BW_DATA_BAD)
+            reading->bad += part->length;
     bw_file_close(file);
     if (!error || error->code == BW_ERROR_NO_MEMORY)
         return error;

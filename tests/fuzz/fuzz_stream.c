@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/crc32c.h"
 #include "btrfs-walk/check.h"
 #include "btrfs-walk/file.h"
@@ -210,13 +211,15 @@ struct outcome {
     unsigned files;
 };
 
-static struct bw_error *ignore_part(void *context, const struct bw_data_part *part)
+static void sum_parts(struct outcome *outcome, struct bw_file *file, uint64_t offset)
 {
-    struct outcome *outcome = context;
-    outcome->sum += part->kind;
-    for (uint64_t i = 0; part->kind == BW_DATA_BYTES && i < part->length; i++)
-        outcome->sum = (outcome->sum ^ part->bytes[i]) * UINT64_C(0x100000001b3);
-    return NULL;
+    const struct bw_data_part *part = NULL;
+    BW_AUTO_ERROR struct bw_error *error = bw_file_begin_parts(file, offset, READ);
+    while (!error && !(error = bw_file_next_part(file, &part)) && part) {
+        outcome->sum += part->kind;
+        for (uint64_t i = 0; part->kind == BW_DATA_BYTES && i < part->length; i++)
+            outcome->sum = (outcome->sum ^ part->bytes[i]) * UINT64_C(0x100000001b3);
+    }
 }
 
 static struct bw_error *on_entry(void *context, const struct bw_entry *entry)
@@ -234,9 +237,8 @@ static struct bw_error *on_entry(void *context, const struct bw_entry *entry)
     struct bw_error *error = bw_file_open(outcome->fs, &entry->place, NULL, &file);
     if (!error) {
         const uint64_t size = entry->inode->size;
-        bw_error_free(bw_file_read_parts(file, 0, READ, ignore_part, outcome));
-        bw_error_free(
-            bw_file_read_parts(file, size > READ ? size - READ : 0, READ, ignore_part, outcome));
+        sum_parts(outcome, file, 0);
+        sum_parts(outcome, file, size > READ ? size - READ : 0);
         bw_file_close(file);
     }
     bw_error_free(error);

@@ -75,12 +75,6 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static struct bw_error *write_part(void *context, const struct bw_data_part *part)
-{
-    bw_recoverable_add(context, part);
-    return NULL;
-}
-
 /* The entries of an extraction: one version. */
 static struct bw_error *bring_version(void *context, unsigned types, bw_entry_visitor *visit,
                                       void *visitor)
@@ -142,7 +136,10 @@ static struct bw_error *write_row(struct versions *versions, struct bw_versionin
     if (S_ISREG(inode->mode) && !unread) {
         struct bw_file *file;
         BW_TRY(bw_file_open(fs, place, NULL, &file));
-        struct bw_error *error = bw_file_read_parts(file, 0, UINT64_MAX, write_part, &recoverable);
+        const struct bw_data_part *part = NULL;
+        struct bw_error *error = bw_file_begin_parts(file, 0, UINT64_MAX);
+        while (!error && !(error = bw_file_next_part(file, &part)) && part)
+            bw_recoverable_add(&recoverable, part);
         bw_file_close(file);
         BW_TRY(error);
     }

@@ -175,14 +175,6 @@ static struct bw_error *add_path(struct explained *item, const char *path, size_
 }
 
 /* Reads the sector of a file. */
-static struct bw_error *note_part(void *context, const struct bw_data_part *part)
-{
-    enum copies *copies = context;
-    if (part->kind == BW_DATA_BAD)
-        *copies = COPIES_BAD;
-    return NULL;
-}
-
 static enum copies read_file(struct dmesg *dmesg, const struct bw_place *place, uint64_t offset)
 {
     struct bw_file *file;
@@ -191,7 +183,11 @@ static enum copies read_file(struct dmesg *dmesg, const struct bw_place *place, 
     BW_AUTO_ERROR struct bw_error *error = bw_file_open(dmesg->fs, place, NULL, &file);
     if (error)
         return COPIES_UNKNOWN;
-    error = bw_file_read_parts(file, offset - offset % size, size, note_part, &copies);
+    const struct bw_data_part *part = NULL;
+    error = bw_file_begin_parts(file, offset - offset % size, size);
+    while (!error && !(error = bw_file_next_part(file, &part)) && part)
+        if (part->kind == BW_DATA_BAD)
+            copies = COPIES_BAD;
     bw_file_close(file);
     return error ? COPIES_UNKNOWN : copies;
 }
