@@ -224,14 +224,13 @@ static struct bw_finding location_of(const struct bw_reached_block *leaf, const 
 }
 
 /* Whether the key and the bytes of an item are where they should be. */
-static bool is_in_place(const struct bw_reached_block *leaf, uint32_t slot,
-                        const struct bw_item_rules *rules, const struct bw_item *item,
-                        const struct bw_item *before, bool inside, uint32_t *end)
+static inline bool is_in_place(const struct bw_reached_block *leaf, uint32_t slot,
+                               const struct bw_item_rules *rules, const struct bw_item *item,
+                               const struct bw_item *before, bool inside, uint32_t *end)
 {
-    const struct bw_disk_item *disk = bw_node_disk_item(&leaf->node, slot);
-    const uint64_t offset = bw_get32(disk->offset), size = bw_get32(disk->size);
-    const bool follows = offset + size == *end;
-    *end = (uint32_t)offset;
+    const uint32_t offset = bw_get32(bw_node_disk_item(&leaf->node, slot)->offset);
+    const bool follows = (uint64_t)offset + item->size == *end;
+    *end = offset;
     const bool ascends = !before || bw_key_compare(&before->key, &item->key) < 0;
     if (follows && ascends && inside)
         return true;
@@ -317,12 +316,12 @@ bool bw_check_leaf(const struct bw_reached_block *leaf, struct bw_last_inode *la
 {
     const bool needs_checksums = leaf->check->references && leaf->check->extents_known &&
                                  leaf->tree->is_subvolume && !leaf->in_log;
+    const bool is_for_baseline = leaf->check->save && leaf->tree->is_subvolume;
     last->in_leaf = last->depends = last->has_unsummed = last->is_unclear = false;
     if (!leaf->node.item_count && !may_be_empty(leaf)) {
         const struct bw_finding location = bw_block_location(&leaf->tree->tree, leaf->pointer);
         bw_check_find(leaf->check, BW_CODE_block_empty, &location, "a leaf without items");
     }
-    uint32_t end = leaf->node.nodesize - (uint32_t)sizeof(struct bw_disk_header);
 
     /* No item is later than the transaction that last wrote the leaf. A log tree has items of the
      * running transaction, and leaves in memory have the header of the leaf that they replace. */
@@ -330,19 +329,23 @@ bool bw_check_leaf(const struct bw_reached_block *leaf, struct bw_last_inode *la
     const bool is_unknown = leaf->in_log || bw_memory_block(memory, leaf->pointer->bytenr);
     struct bw_item_rules rules = bw_item_rules_of(
         leaf->check->fs, leaf->owner, is_unknown ? UINT64_MAX : leaf->generation, leaf->in_log);
-    struct bw_item item, previous, *before = NULL;
+    uint32_t end = leaf->node.nodesize - (uint32_t)sizeof(struct bw_disk_header);
+    struct bw_item items[2], *before = NULL;
     bool has_noted = false;
-    for (uint32_t slot = 0; slot < leaf->node.item_count; slot++) {
-        const bool inside = bw_leaf_item(&leaf->node, slot, &item);
-        const bool in_place = is_in_place(leaf, slot, &rules, &item, before, inside, &end);
+    const struct bw_node node = leaf->node;
+    for (uint32_t slot = 0; slot < node.item_count; slot++) {
+        struct bw_item *item = before == items ? &items[1] : items;
+        const bool inside = bw_leaf_item(&node, slot, item);
+        const bool in_place = is_in_place(leaf, slot, &rules, item, before, inside, &end);
+        before = item;
         if (!in_place)
             rules.previous = NULL;
         struct bw_item_fault fault;
-        if (inside && bw_check_item(&rules, &item, &fault)) {
-            struct bw_finding at = location_of(leaf, &item.key);
+        if (inside && bw_check_item(&rules, item, &fault)) {
+            struct bw_finding at = location_of(leaf, &item->key);
             if (leaf->tree->is_subvolume) {
                 at.touches = BW_TOUCHES_INODE;
-                at.row.inode = item.key.objectid;
+                at.row.inode = item->key.objectid;
             }
             /* Most faults that are not serious are habits of some kernel, and no flipped bits. */
             if (bw_item_fault_is_serious(fault.kind) || fault.kind == BW_FAULT_item_type ||
@@ -350,23 +353,23 @@ bool bw_check_leaf(const struct bw_reached_block *leaf, struct bw_last_inode *la
                 bw_flip_find_in_leaf(leaf, &rules, slot, &at.flip);
             bw_check_find(leaf->check, code_of_fault[fault.kind], &at, "%s", fault.message);
         }
-        if (inside && item.key.type == BW_INODE_ITEM) {
-            const bool is_synology = bw_has_synology_flag(&item);
-            if (is_synology)
-                leaf->check->synology_inodes++;
-            has_noted |= is_synology;
-            if (leaf->tree->is_subvolume)
-                has_noted |= bw_verity_note(leaf->check, leaf->tree->tree.id, &item);
-            note_inode(leaf->tree, &item, last);
+        rules.previous = in_place ? item : NULL;
+        if (!inside)
+            continue;
+        if (item->key.type == BW_INODE_ITEM) {
+            note_inode(leaf->tree, item, last);
             last->in_leaf = true;
+            if (bw_has_synology_flag(item)) {
+                leaf->check->synology_inodes++;
+                has_noted = true;
+            }
+            if (last->flags & BW_INODE_VERITY && leaf->tree->is_subvolume)
+                has_noted |= bw_verity_note(leaf->check, leaf->tree->tree.id, item);
+        } else if (item->key.type == BW_EXTENT_DATA && needs_checksums) {
+            check_extent(leaf, item, last);
         }
-        if (inside && leaf->check->save && leaf->tree->is_subvolume)
-            has_noted |= names_subvolume(&item);
-        if (inside && item.key.type == BW_EXTENT_DATA && needs_checksums)
-            check_extent(leaf, &item, last);
-        previous = item;
-        before = &previous;
-        rules.previous = in_place ? before : NULL;
+        if (is_for_baseline)
+            has_noted |= names_subvolume(item);
     }
     return has_noted;
 }

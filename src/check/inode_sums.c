@@ -162,9 +162,9 @@ static void sum_item(struct summing *summing, const struct bw_item *item)
         if (sums->last_type == BW_FILE_DIRECTORY)
             summing->size -= inode.size;
         summing->bytes -= bw_bytes_to_count(number, &inode);
-        sums->last_size = bw_covered_size(fs, &inode);
-        sums->broken |= bw_has_wrong_target(&inode);
-        sums->last_most = (uint16_t)least(bw_most_stored(&inode), UINT16_MAX);
+        sums->last_size = bw_covered_size(fs, &inode, sums->last_type);
+        sums->broken |= bw_has_wrong_target(&inode, sums->last_type);
+        sums->last_most = (uint16_t)least(bw_most_stored(&inode, sums->last_type), UINT16_MAX);
         break;
 
     case BW_INODE_REF:
@@ -222,11 +222,12 @@ static void sum_item(struct summing *summing, const struct bw_item *item)
 
 struct bw_inode_sums bw_inode_sums_of_leaf(const struct bw_check *check, const struct bw_node *leaf)
 {
+    const struct bw_node node = *leaf; /* nothing can change a copy, so it stays in registers */
     struct summing summing = {.check = check};
     struct bw_inode_sums *sums = &summing.sums;
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+    for (uint32_t slot = 0; slot < node.item_count; slot++) {
         struct bw_item item;
-        const bool inside = bw_leaf_item(leaf, slot, &item);
+        const bool inside = bw_leaf_item(&node, slot, &item);
         const uint64_t number = item.key.objectid;
         const bool is_inode = bw_is_inode_number(number);
         if (number != sums->last_inode || !slot) {

@@ -117,29 +117,27 @@ static inline uint64_t bw_bytes_to_count(uint64_t number, const struct bw_inode 
 
 /** Whether the size of a symbolic link differs from the length of its target. mkfs.btrfs also
  * counts the NUL at the end of the target. */
-static inline bool bw_has_wrong_target(const struct bw_inode *inode)
+static inline bool bw_has_wrong_target(const struct bw_inode *inode, uint8_t type)
 {
-    return bw_file_type_of_mode(inode->mode) == BW_FILE_SYMLINK && inode->bytes - inode->size > 1;
+    return type == BW_FILE_SYMLINK && inode->bytes - inode->size > 1;
 }
 
 /** How much of a file its extents have to cover without a gap; 0: nothing. A symbolic link has a
  * target. */
-static inline uint64_t bw_covered_size(const struct bw_fs *fs, const struct bw_inode *inode)
+static inline uint64_t bw_covered_size(const struct bw_fs *fs, const struct bw_inode *inode,
+                                       uint8_t type)
 {
-    if (bw_file_type_of_mode(inode->mode) == BW_FILE_SYMLINK && inode->link_count)
+    if (type == BW_FILE_SYMLINK && inode->link_count)
         return inode->size ? inode->size : 1;
     const bool no_holes = fs->superblock.incompat_flags & BW_INCOMPAT_NO_HOLES;
-    return no_holes || !inode->link_count || !bw_has_extents(bw_file_type_of_mode(inode->mode))
-               ? 0
-               : inode->size;
+    return no_holes || !inode->link_count || !bw_has_extents(type) ? 0 : inode->size;
 }
 
 /** How much of a file may be stored in an item: not more than its size. More than that is only
  * known not to be there of files that are not being deleted, and uncompressed. */
-static inline uint64_t bw_most_stored(const struct bw_inode *inode)
+static inline uint64_t bw_most_stored(const struct bw_inode *inode, uint8_t type)
 {
-    return bw_file_type_of_mode(inode->mode) == BW_FILE_REGULAR && inode->link_count ? inode->size
-                                                                                     : UINT64_MAX;
+    return type == BW_FILE_REGULAR && inode->link_count ? inode->size : UINT64_MAX;
 }
 
 /** The facts of an EXTENT_DATA item about its inode. */

@@ -324,7 +324,7 @@ static void check_file(struct examination *examination, const struct bw_finding 
     const struct present_inode *present = &examination->present;
     const struct bw_inode *inode = &present->inode;
     const uint8_t type = bw_file_type_of_mode(inode->mode);
-    const uint64_t size = bw_covered_size(check->fs, inode);
+    const uint64_t size = bw_covered_size(check->fs, inode, type);
     const uint64_t gap = present->gap < present->end ? present->gap : present->end;
     const uint32_t size_offset = offsetof(struct bw_disk_inode_item, size);
     const uint32_t bytes_offset = offsetof(struct bw_disk_inode_item, bytes);
@@ -339,7 +339,7 @@ static void check_file(struct examination *examination, const struct bw_finding 
         bw_check_find(check, BW_CODE_file_bytes, &finding,
                       "bytes wrong, want %" PRIu64 " have %" PRIu64, present->bytes, inode->bytes);
     }
-    if (bw_has_wrong_target(inode)) {
+    if (bw_has_wrong_target(inode, type)) {
         struct bw_finding finding = *location;
         if (present->bytes == inode->bytes)
             find_flip_in_inode(examination, present->number, size_offset, 8, inode->size,
@@ -348,7 +348,7 @@ static void check_file(struct examination *examination, const struct bw_finding 
                       "size of a symbolic link wrong, want %" PRIu64 " have %" PRIu64,
                       present->bytes, inode->size);
     }
-    if (present->stored > bw_most_stored(inode)) {
+    if (present->stored > bw_most_stored(inode, type)) {
         struct bw_finding finding = *location;
         if (present->stored == inode->bytes)
             find_flip_in_inode(examination, present->number, size_offset, 8, inode->size,

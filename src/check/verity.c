@@ -20,8 +20,7 @@
 #include "btrfs-walk/file.h"
 #include "check/check.h"
 #include "data/reader.h"
-#include "ondisk/disk_items.h"
-#include "ondisk/items.h"
+#include "ondisk/item_rules.h"
 
 enum { BW_VERITY_DIGEST = 64 }; /* bytes of the longest hash */
 
@@ -256,8 +255,6 @@ static struct bw_error *check_data(struct merkle *merkle, struct bw_data_reader 
     report_data(merkle);
     return end_hashes(merkle, error);
 }
-
-#define BW_INODE_VERITY (UINT64_C(1) << 32)
 
 /* A file that is being deleted loses its extents, then its Merkle tree, over several transactions;
  * the next mount continues with that. */

@@ -15,14 +15,13 @@
 enum { FIRST_INDEX = 2 };
 
 enum { INODE_IMMUTABLE = 1 << 6, INODE_APPEND = 1 << 7, VERITY_PIECE = 2048, VERITY_BLOCK = 1024 };
-#define INODE_VERITY (UINT64_C(1) << 32)
 
 /* Where the greatest file ends, rounded up to sectors. */
 #define GREATEST_END (UINT64_C(1) << 63)
 
 /* Items of a subvolume that belong to an inode come after its INODE_ITEM or another item of it. */
-static bool lacks_inode(const struct bw_item_rules *rules, const struct bw_item *item,
-                        struct bw_item_fault *fault)
+static inline bool lacks_inode(const struct bw_item_rules *rules, const struct bw_item *item,
+                               struct bw_item_fault *fault)
 {
     const struct bw_item *previous = rules->previous;
     if (!previous || previous->key.objectid == item->key.objectid || rules->in_log ||
@@ -53,7 +52,7 @@ bool bw_check_inode_item(const struct bw_item_rules *rules, const struct bw_item
         return bw_item_wrong(fault, "directory with %" PRIu32 " links", links);
     if (flags & ~(INODE_FLAGS | BW_INODE_SYNOLOGY))
         return bw_item_wrong(fault, "unknown flags 0x%" PRIx64, flags & ~INODE_FLAGS);
-    if (flags & INODE_VERITY && !S_ISREG(mode))
+    if (flags & BW_INODE_VERITY && !S_ISREG(mode))
         return bw_item_wrong(fault, "fs-verity on an inode that is not a regular file");
     if (S_ISLNK(mode) && (flags & (INODE_IMMUTABLE | INODE_APPEND)))
         return bw_item_wrong(fault, "symbolic link with flags 0x%" PRIx64, flags);
@@ -276,9 +275,12 @@ bool bw_check_file_extent(const struct bw_item_rules *rules, const struct bw_ite
 {
     struct bw_file_extent extent;
     const uint64_t end = end_of_previous(rules, item);
-    if (lacks_inode(rules, item, fault) ||
-        bw_item_refused(fault, bw_file_extent_decode(item, rules->sectorsize, &extent)) ||
-        bw_generation_wrong(rules, fault, "generation", extent.generation))
+    if (lacks_inode(rules, item, fault))
+        return true;
+    struct bw_error *error = bw_file_extent_decode(item, rules->sectorsize, &extent);
+    if (error)
+        return bw_item_refused(fault, error);
+    if (bw_generation_wrong(rules, fault, "generation", extent.generation))
         return true;
 
     /* Faults that do not keep anyone from reading the piece. */

@@ -152,6 +152,9 @@ static inline bool bw_later_than_leaf(const struct bw_item_rules *rules,
                             value, rules->leaf_generation);
 }
 
+/** Files with fs-verity. */
+#define BW_INODE_VERITY (UINT64_C(1) << 32)
+
 /** Whether an item is of an inode with the flag of Synology's kernels. It is on so many inodes that
  * they get one finding together. */
 static inline bool bw_has_synology_flag(const struct bw_item *item)

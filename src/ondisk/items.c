@@ -88,28 +88,6 @@ bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr)
     return xattr->value != NULL;
 }
 
-bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key, struct bw_inode_ref *ref)
-{
-    if (cursor->next == cursor->end)
-        return false;
-    if (key->type == BW_INODE_EXTREF) {
-        const struct bw_disk_inode_extref *disk =
-            (const void *)bw_cursor_take(cursor, sizeof *disk);
-        if (!disk)
-            return false;
-        *ref = (struct bw_inode_ref){bw_get64(disk->parent), bw_get64(disk->index), NULL,
-                                     bw_get16(disk->name_length)};
-    } else {
-        const struct bw_disk_inode_ref *disk = (const void *)bw_cursor_take(cursor, sizeof *disk);
-        if (!disk)
-            return false;
-        *ref = (struct bw_inode_ref){key->offset, bw_get64(disk->index), NULL,
-                                     bw_get16(disk->name_length)};
-    }
-    ref->name = bw_cursor_take(cursor, ref->name_length);
-    return ref->name != NULL;
-}
-
 /* The first and the last eight of 8 to 16 bytes. */
 static bw_chunk short_chunk(const uint8_t *bytes, size_t length)
 {

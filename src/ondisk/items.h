@@ -122,8 +122,28 @@ struct bw_inode_ref {
 
 /** Next name of an INODE_REF or INODE_EXTREF item; false at the end or when the rest does not fit
  * (cursor bad). */
-bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key,
-                       struct bw_inode_ref *ref);
+static inline bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key,
+                                     struct bw_inode_ref *ref)
+{
+    if (cursor->next == cursor->end)
+        return false;
+    if (key->type == BW_INODE_EXTREF) {
+        const struct bw_disk_inode_extref *disk =
+            (const void *)bw_cursor_take(cursor, sizeof *disk);
+        if (!disk)
+            return false;
+        *ref = (struct bw_inode_ref){bw_get64(disk->parent), bw_get64(disk->index), NULL,
+                                     bw_get16(disk->name_length)};
+    } else {
+        const struct bw_disk_inode_ref *disk = (const void *)bw_cursor_take(cursor, sizeof *disk);
+        if (!disk)
+            return false;
+        *ref = (struct bw_inode_ref){key->offset, bw_get64(disk->index), NULL,
+                                     bw_get16(disk->name_length)};
+    }
+    ref->name = bw_cursor_take(cursor, ref->name_length);
+    return ref->name != NULL;
+}
 
 /** All bits of a byte that a name cannot contain, others are 0. */
 static inline bw_chunk bw_invalid_bytes(bw_chunk chunk)
