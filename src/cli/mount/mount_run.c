@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Mounting: this process opens the image in the sandbox, like every command, and serves the kernel.
- * A child process that was started before mounts and unmounts (mount_process.c). With --background,
+ * It is confined and can neither mount nor unmount. A child process that was started before does
+ * both: it reads only messages from this one, and unmounts even if that crashes. With --background,
  * the first process starts both, and ends when the mount is ready.
  */
 #include "cli/mount/mount.h"
@@ -9,8 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -19,6 +23,134 @@
 #include "base/channel.h"
 #include "base/cleanup.h"
 #include "cli/common/monitor.h"
+
+#define FUSE_USE_VERSION 32
+#include <fuse_lowlevel.h>
+
+/* The child process. */
+
+/* Bytes that order something. */
+enum { MOUNT = 'm', END = 'e' };
+
+/* Buffer for a control message with a descriptor, aligned. */
+union control {
+    char bytes[CMSG_SPACE(sizeof(int))];
+    struct cmsghdr header;
+};
+
+/* Sends one byte, together with `descriptor` unless that is -1. */
+static ssize_t send_descriptor(int socket, int descriptor)
+{
+    char word = 0;
+    union control control = {0};
+    struct iovec part = {&word, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (descriptor >= 0) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof control.bytes;
+        control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof descriptor),
+                                          .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.header), &descriptor, sizeof descriptor);
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+/* Receives a descriptor; -1 if the message has none. */
+static int receive_descriptor(int socket)
+{
+    char word;
+    int descriptor = -1;
+    union control control;
+    struct iovec part = {&word, 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t got;
+    while ((got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+        ;
+    const struct cmsghdr *header = got == 1 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header && header->cmsg_type == SCM_RIGHTS)
+        memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    return descriptor;
+}
+
+/* Waits for an order; END if the other process has ended. */
+static char wait_for_order(int socket)
+{
+    char order;
+    ssize_t got;
+    while ((got = read(socket, &order, 1)) < 0 && errno == EINTR)
+        ;
+    return got == 1 ? order : END;
+}
+
+/* Mounts when that is ordered, and unmounts at the end. Signals do not end this process; the end of
+ * the other process does. */
+static _Noreturn void run_mount_process(int socket, const char *directory, const char *options)
+{
+    const struct fuse_lowlevel_ops none = {0};
+    char *words[] = {"btrfs-walk", "-o", (char *)(uintptr_t)options, NULL};
+    struct fuse_args arguments = FUSE_ARGS_INIT(3, words);
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    if (setsid() < 0 || chdir("/") || wait_for_order(socket) != MOUNT)
+        _exit(0);
+    struct fuse_session *session = fuse_session_new(&arguments, &none, sizeof none, NULL);
+    if (!session || fuse_session_mount(session, directory)) {
+        send_descriptor(socket, -1);
+        _exit(0);
+    }
+    send_descriptor(socket, fuse_session_fd(session));
+    fcntl(fuse_session_fd(session), F_SETFD, FD_CLOEXEC);
+
+    /* All messages of the program have been printed. If its stdout or stderr is a pipe, the reader
+     * must not wait for this process. */
+    const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int stream = STDIN_FILENO; nowhere >= 0 && stream <= STDERR_FILENO; stream++)
+        dup2(nowhere, stream);
+    wait_for_order(socket);
+    fuse_session_unmount(session);
+    _exit(0);
+}
+
+/* Starts the process, before this one is confined and has threads. `directory` is absolute;
+ * `options` are the mount options ("ro,fsname=..."). `*channel` is the socket to the process. */
+static struct bw_error *start_process(const char *directory, const char *options, int *channel)
+{
+    pid_t child;
+    BW_TRY(bw_channel_fork(channel, &child));
+    if (!child)
+        run_mount_process(*channel, directory, options);
+    return NULL;
+}
+
+/* Makes the process mount; the caller owns the descriptor of /dev/fuse. */
+static struct bw_error *mount_in_process(int channel, const char *directory, int *descriptor)
+{
+    const char order = MOUNT;
+    *descriptor = -1;
+    if (write(channel, &order, 1) == 1)
+        *descriptor = receive_descriptor(channel);
+    if (*descriptor < 0)
+        return bw_error_create(BW_ERROR_SYSTEM, "cannot mount on %s", directory);
+    return NULL;
+}
+
+/* Makes the process unmount, and waits for it. It also unmounts if this one ends. */
+static void end_process(int channel)
+{
+    char order = END;
+    /* If the process has ended already, nothing is left to wait for. */
+    if (write(channel, &order, 1) == 1)
+        while (read(channel, &order, 1) < 0 && errno == EINTR)
+            ;
+    close(channel);
+}
+
+/* This process. */
 
 /* Starts the process that mounts. The image is not trusted: device nodes and setuid bits in it have
  * no effect. */
@@ -37,7 +169,7 @@ static struct bw_error *start_mount_process(void *context, const struct bw_fs *p
         bw_buffer_append_byte(&list, *name);
     }
     BW_TRY(bw_buffer_terminate(&list));
-    return mount_process_start(mount->directory, list.data, &mount->channel);
+    return start_process(mount->directory, list.data, &mount->channel);
 }
 
 /* Chooses what to show, mounts it, and serves the mount until it ends. */
@@ -59,7 +191,7 @@ static struct bw_error *mount_and_serve(struct mount *mount, struct bw_fs *fs)
             return bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
         BW_TRY(bw_mount_create(fs, how, &served));
     }
-    struct bw_error *error = mount_process_mount(mount->channel, mount->directory, &descriptor);
+    struct bw_error *error = mount_in_process(mount->channel, mount->directory, &descriptor);
     if (!error) {
         if (!mount->background && isatty(STDERR_FILENO) && !mount->common->messages.quiet)
             fprintf(stderr, "mounted on %s; Ctrl-C unmounts, --background returns\n",
@@ -102,7 +234,7 @@ static int serve(struct mount *mount)
         status = cmd_end(&common, &session, NULL, status);
     }
     if (mount->channel >= 0)
-        mount_process_end(mount->channel);
+        end_process(mount->channel);
     return status;
 }
 
