@@ -2,7 +2,6 @@
 /* Pieces of HTML: sections, tables, lists. These functions escape all text. */
 #include "cli/report/report.h"
 
-#include "base/human.h"
 #include "draw/markup.h"
 
 void report_section(struct bw_buffer *page, const char *id, const char *heading)

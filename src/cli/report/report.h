@@ -2,8 +2,8 @@
 /*
  * The report command: common declarations of its files. report.c is the command, document.c
  * combines the sections from affected.c (affected files), sections.c, folders.c (the treemap) and
- * check_section.c (the check). page.c writes HTML, style.c is the style of the page, and text.c
- * turns it into text for a terminal.
+ * check_section.c (the check), as a page with its style, or as text for a terminal. page.c writes
+ * HTML.
  */
 #ifndef BW_CLI_REPORT_REPORT_H
 #define BW_CLI_REPORT_REPORT_H
@@ -90,10 +90,6 @@ struct report_column {
     enum report_form form;
 };
 
-/** The style of the page, and its hash as in a Content-Security-Policy: SHA-256 in base64. */
-extern const char report_style[];
-struct bw_error *report_style_hash(struct bw_buffer *page);
-
 /** Makes the page or, if `as_text`, its summary for a terminal. */
 struct bw_error *report_document(struct report_page *report, bool as_text, struct bw_buffer *page);
 
@@ -113,9 +109,6 @@ void report_table(struct bw_buffer *page, const struct report_column *columns,
                   const struct bw_buffer *table, const char *command);
 /** Appends lines of "Name: value" as a list. */
 void report_lines(struct bw_buffer *page, const struct bw_buffer *lines);
-/** Appends the readable text of HTML that these functions made: without drawings, details and
- * tables. */
-void report_text(struct bw_buffer *text, const char *page);
 
 /** Whether the check has findings of a code. There must be a summary. */
 bool report_has_finding(const struct report_page *report, const char *word);
