@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "export/links.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void bw_links_init(struct bw_links *links)

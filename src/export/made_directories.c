@@ -4,7 +4,6 @@
 #include "export/made_directories.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -13,6 +12,42 @@
 
 static_assert((int)BW_PATH_DETAILS == (int)BW_LEAF_DETAILS,
               "details move from leaves to the store");
+
+/* The list of directories without entries: records of differences. */
+
+static void free_leaves(struct bw_leaf_list *list)
+{
+    bw_packed_free(&list->records);
+    *list = (struct bw_leaf_list){0};
+}
+
+/* Adds a leaf; false if memory runs out. `details_length` is at most BW_LEAF_DETAILS. */
+static bool add_to_leaves(struct bw_leaf_list *list, const struct bw_leaf *leaf)
+{
+    struct bw_leaf *last = &list->last;
+    uint8_t common = 0;
+    while (common < leaf->name_length && common < last->name_length &&
+           leaf->name[common] == last->name[common])
+        common++;
+    const size_t rest = (size_t)(leaf->name_length - common);
+    uint8_t *end;
+    if (bw_packed_begin(&list->records, sizeof *leaf + 4 * BW_VARINT_LONGEST + BW_LEAF_DETAILS,
+                        &end) == BW_NO_RECORD)
+        return false;
+    end = bw_varint_put(end, leaf->after - last->after);
+    end = bw_varint_put_signed(end, (uint64_t)leaf->parent - last->parent);
+    *end++ = common;
+    *end++ = (uint8_t)rest;
+    memcpy(end, leaf->name + common, rest);
+    end += rest;
+    *end++ = leaf->details_length;
+    memcpy(end, leaf->details, leaf->details_length);
+    bw_packed_end(&list->records, end + leaf->details_length);
+    *last = *leaf;
+    last->details = NULL;
+    list->count++;
+    return true;
+}
 
 /*
  * Directories. Their details are: the inode number, bits, the modification time, and everything
@@ -32,7 +67,7 @@ void bw_made_directories_free(struct bw_made_directories *directories)
     bw_subvolume_pointers_free(&directories->subvolumes);
     bw_key_map_free(&directories->subvolume_numbers);
     bw_path_store_free(&directories->paths);
-    bw_leaf_list_free(&directories->leaves);
+    free_leaves(&directories->leaves);
     *directories = (struct bw_made_directories){0};
 }
 
@@ -170,26 +205,43 @@ static bool pack_directory(struct bw_made_directories *directories, const struct
 /* Leaves: directories of size 0. If one contains something all the same, as in a damaged image, all
  * leaves move to the store. */
 
+/* The leaves from the first one on. Nothing may be added meanwhile. */
 struct leaves {
     const struct bw_made_directories *directories;
-    struct bw_leaf_reader reader;
+    uint32_t place; /* of the next leaf */
+    size_t count;   /* leaves that were read */
     struct bw_made_before before;
-    struct bw_made_directory directory; /* the current leaf */
+    struct bw_leaf leaf; /* the current one */
+    struct bw_made_directory directory;
 };
 
 static struct leaves first_leaf(const struct bw_made_directories *directories)
 {
-    return (struct leaves){.directories = directories,
-                           .reader = {.list = &directories->leaves},
-                           .before = before_stored(directories)};
+    return (struct leaves){.directories = directories, .before = before_stored(directories)};
 }
 
+/* Reads the next leaf; false after the last. */
 static bool next_leaf(struct leaves *leaves)
 {
-    if (!bw_leaf_reader_next(&leaves->reader))
+    const struct bw_leaf_list *list = &leaves->directories->leaves;
+    struct bw_leaf *leaf = &leaves->leaf;
+    if (leaves->count == list->count)
         return false;
+    const uint8_t *begin = bw_packed_at(&list->records, leaves->place), *at = begin;
+    leaf->after += (uint32_t)bw_varint_get(&at);
+    leaf->parent += (uint32_t)bw_varint_get_signed(&at);
+    const uint8_t common = *at++, rest = *at++;
+    memcpy(leaf->name + common, at, rest);
+    leaf->name_length = (uint8_t)(common + rest);
+    at += rest;
+    leaf->details_length = *at++;
+    leaf->details = at;
+    leaves->place =
+        bw_packed_next(&list->records, leaves->place, (size_t)(at - begin) + leaf->details_length);
+    leaves->count++;
+
     const struct bw_made_directory directory =
-        unpack_from(leaves->directories, leaves->reader.leaf.details, &leaves->before);
+        unpack_from(leaves->directories, leaf->details, &leaves->before);
     leaves->before = (struct bw_made_before){directory.place.inode, directory.mtime.tv_sec};
     leaves->directory = directory;
     return true;
@@ -200,7 +252,7 @@ static bool store_leaves(struct bw_made_directories *directories)
 {
     const struct bw_made_before before = before_stored(directories);
     struct leaves leaves = first_leaf(directories);
-    const struct bw_leaf *leaf = &leaves.reader.leaf;
+    const struct bw_leaf *leaf = &leaves.leaf;
     bool good = true;
     while (good && next_leaf(&leaves)) {
         const struct bw_inode inode = bw_made_directory_inode(&leaves.directory);
@@ -211,7 +263,7 @@ static bool store_leaves(struct bw_made_directories *directories)
                 bw_path_store_add_directory(&directories->paths, leaf->parent, leaf->name,
                                             leaf->name_length, &details) != BW_NO_RECORD);
     }
-    bw_leaf_list_free(&directories->leaves);
+    free_leaves(&directories->leaves);
     directories->failed |= !good;
     return good;
 }
@@ -235,7 +287,7 @@ static bool add_leaf(struct bw_made_directories *directories, uint32_t parent, c
     memcpy(leaf.name, name, length);
     leaf.details_length = (uint8_t)details.length;
     directories->leaf_before = (struct bw_made_before){place->inode, inode->mtime.tv_sec};
-    return bw_leaf_list_add(&directories->leaves, &leaf);
+    return add_to_leaves(&directories->leaves, &leaf);
 }
 
 struct bw_error *bw_made_directories_add(struct bw_made_directories *directories, const char *path,
@@ -334,7 +386,7 @@ struct bw_error *bw_made_directories_visit(const struct bw_made_directories *dir
     uint32_t parent = BW_NO_RECORD;
     size_t above = 0;
     while (next_leaf(&leaves)) {
-        BW_TRY(read_leaf_path(directories, &leaves.reader.leaf, &parent, &above, &path));
+        BW_TRY(read_leaf_path(directories, &leaves.leaf, &parent, &above, &path));
         BW_TRY(visit(context, path.data, path.length, &leaves.directory));
     }
     return visit_marked(directories, 0, visit, context);
@@ -470,7 +522,7 @@ struct bw_error *bw_directory_order_end(struct bw_directory_order *order)
      * the leaves that precede it, and the other leaves at the end. */
     const struct bw_path_store *paths = &order->all.paths;
     struct leaves leaves = first_leaf(&order->all);
-    const struct bw_leaf *leaf = &leaves.reader.leaf;
+    const struct bw_leaf *leaf = &leaves.leaf;
     BW_AUTO_BUFFER struct bw_buffer path = {0};
     size_t above = 0;
     bool has_leaf = next_leaf(&leaves);
@@ -489,6 +541,6 @@ struct bw_error *bw_directory_order_end(struct bw_directory_order *order)
         }
         number = bw_packed_next(&paths->records, number, name.size);
     }
-    bw_leaf_list_free(&order->all.leaves);
+    free_leaves(&order->all.leaves);
     return visit_marked(&order->all, AGAIN, write_again, order);
 }

@@ -33,24 +33,6 @@ struct bw_leaf_list {
     size_t count;
 };
 
-/** Frees the memory and leaves an empty list. */
-void bw_leaf_list_free(struct bw_leaf_list *list);
-
-/** Adds a leaf; false if memory runs out. `details_length` is at most BW_LEAF_DETAILS. */
-bool bw_leaf_list_add(struct bw_leaf_list *list, const struct bw_leaf *leaf);
-
-/** Reads a list from its beginning. Set `list`; the rest begins as zeros. Nothing may be added
- * meanwhile. */
-struct bw_leaf_reader {
-    const struct bw_leaf_list *list;
-    uint32_t place; /**< of the next leaf */
-    size_t count;   /**< leaves that were read */
-    struct bw_leaf leaf;
-};
-
-/** Reads the next leaf into `leaf`; false after the last. */
-bool bw_leaf_reader_next(struct bw_leaf_reader *reader);
-
 /** Attributes of a directory, or of a file that is protected at the end. */
 struct bw_made_directory {
     struct bw_place place;

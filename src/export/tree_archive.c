@@ -9,8 +9,6 @@
  */
 #include "export/tree_archive.h"
 
-#include <stdlib.h>
-
 #include "base/cleanup.h"
 #include "btrfs-walk/fs.h"
 #include "export/entry_hashes.h"
