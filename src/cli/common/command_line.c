@@ -182,23 +182,6 @@ static bool replace_find_words(const struct command *command, int argc, char **a
 /* getopt_long() returns this plus the option's number for a long option. */
 enum { LONG_FORM = 256 };
 
-/* Names the first commands that have an option. */
-static void append_commands_with(struct bw_buffer *text, const char *name)
-{
-    enum { NAMED = 4 };
-    size_t count = 0;
-    for (size_t i = 0; cmd_table[i]; i++) {
-        const struct cmd_option_list list = cmd_options_of(cmd_table[i], NULL, NULL);
-        const bool has_it = cmd_has_option(&list, name);
-        count += has_it;
-        if (has_it && count <= NAMED)
-            bw_buffer_format(text, "%s%s", count == 1 ? "; it is an option of " : ", ",
-                             cmd_table[i]->name);
-    }
-    if (count > NAMED)
-        bw_buffer_format(text, " and %zu more", count - NAMED);
-}
-
 /* Reports an option that getopt_long() has rejected with `result`. `of_find`: a word of find(1) to
  * give advice for; may be NULL. Returns the exit status. */
 static int bad_option(const struct command *command, const struct cmd_option_list *list, int result,
@@ -237,8 +220,20 @@ static int bad_option(const struct command *command, const struct cmd_option_lis
         cmd_suggest(&suggestion, list->items[i].option->name);
     if (suggestion.count)
         bw_buffer_append_byte(&reason, '?');
-    else
-        append_commands_with(&reason, name);
+
+    /* Or the first commands that have an option of this name. */
+    enum { NAMED = 4 };
+    size_t count = 0;
+    for (size_t i = 0; !suggestion.count && cmd_table[i]; i++) {
+        const struct cmd_option_list others = cmd_options_of(cmd_table[i], NULL, NULL);
+        const bool has_it = cmd_has_option(&others, name);
+        count += has_it;
+        if (has_it && count <= NAMED)
+            bw_buffer_format(&reason, "%s%s", count == 1 ? "; it is an option of " : ", ",
+                             cmd_table[i]->name);
+    }
+    if (count > NAMED)
+        bw_buffer_format(&reason, " and %zu more", count - NAMED);
     return cmd_usage_error(command, bw_buffer_text(&reason), NULL);
 }
 

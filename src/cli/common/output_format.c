@@ -396,8 +396,9 @@ static struct bw_error *add_sorted(struct cmd_format *format, const void *record
 
 struct bw_error *cmd_format_write(struct cmd_format *format, const void *record, size_t size)
 {
-    return format->order.is_used ? add_sorted(format, record, size)
-                                 : write_record(format, record, size);
+    if (format->order.is_used)
+        return add_sorted(format, record, size);
+    return write_record(format, record, size);
 }
 
 /* A table has its own columns and is formatted for people even if it is not written to a terminal.
@@ -490,7 +491,10 @@ void cmd_format_miss(struct cmd_format *format, struct bw_error *error)
 void cmd_format_append_name(const struct cmd_format *format, const void *name, size_t length,
                             struct bw_buffer *text)
 {
-    (format->output.at_once ? bw_escape_append : bw_buffer_append)(text, name, length);
+    if (format->output.at_once)
+        bw_escape_append(text, name, length);
+    else
+        bw_buffer_append(text, name, length);
 }
 
 int cmd_format_run_in(const struct cmd_common *common, const struct cmd_format_plan *plan,

@@ -167,31 +167,6 @@ static struct bw_error *add_part_to_recoverable(void *context, const struct bw_s
     return NULL;
 }
 
-/* Finds the newest snapshot that still has a file; its path there is freed by the caller. */
-static struct bw_error *find_snapshot(struct deleting *deleting, const struct bw_export_entry *item,
-                                      char **path, const struct bw_snapshot **snapshot)
-{
-    struct bw_fs *present = deleting->answer->session.fs;
-    const uint64_t id = bw_subvolume_id(item->place.subvolume);
-    const struct bw_snapshot_file file = {.inode = item->place.inode,
-                                          .generation = item->inode.generation};
-    struct bw_place place;
-    struct bw_inode inode;
-    if (!deleting->snapshots || deleting->snapshots_of != id) {
-        bw_snapshots_close(BW_TAKE(deleting->snapshots));
-        BW_TRY(bw_snapshots_open(present, id, &deleting->snapshots));
-        deleting->snapshots_of = id;
-    }
-    for (size_t i = 0; i < bw_snapshots_count(deleting->snapshots); i++) {
-        if (!bw_snapshots_find(deleting->snapshots, i, &file, &place, &inode))
-            continue;
-        *snapshot = bw_snapshots_entry(deleting->snapshots, i);
-        bw_error_free(bw_inode_path(present, &place, path, NULL));
-        break;
-    }
-    return NULL;
-}
-
 static struct bw_error *write_row(struct deleting *deleting, const struct bw_export_entry *item)
 {
     BW_AUTO_FREE char *copy = NULL;
@@ -203,8 +178,26 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
     const bool is_top = item->place.inode == BW_TOP_DIRECTORY, has_size = item->type != S_IFDIR;
     const bool unread = item->skipped && item->type == S_IFREG && item->inode.size;
     const struct bw_bytes path = {item->path.data, item->path.length};
-    if (!is_top)
-        BW_TRY(find_snapshot(deleting, item, &copy, &snapshot));
+
+    /* The newest snapshot that still has the file. */
+    struct bw_fs *present = deleting->answer->session.fs;
+    const uint64_t id = bw_subvolume_id(item->place.subvolume);
+    const struct bw_snapshot_file file = {.inode = item->place.inode,
+                                          .generation = item->inode.generation};
+    if (!is_top && (!deleting->snapshots || deleting->snapshots_of != id)) {
+        bw_snapshots_close(BW_TAKE(deleting->snapshots));
+        BW_TRY(bw_snapshots_open(present, id, &deleting->snapshots));
+        deleting->snapshots_of = id;
+    }
+    for (size_t i = 0; !is_top && !snapshot && i < bw_snapshots_count(deleting->snapshots); i++) {
+        struct bw_place place;
+        struct bw_inode inode;
+        if (!bw_snapshots_find(deleting->snapshots, i, &file, &place, &inode))
+            continue;
+        snapshot = bw_snapshots_entry(deleting->snapshots, i);
+        bw_error_free(bw_inode_path(present, &place, &copy, NULL));
+    }
+
     struct bw_deletedinfo row = {
         .recoverable = bw_recoverable_name(kind),
         .generation = deleting->state->generation,
@@ -215,7 +208,7 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_exp
         .path_bytes = path,
         .size = cmd_if_known(has_size, item->inode.size),
         .mtime = bw_time_nanoseconds(&item->inode.mtime),
-        .subvolume = bw_subvolume_id(item->place.subvolume),
+        .subvolume = id,
         .inode = item->place.inode,
         .bad_bytes = recoverable->bad,
         .bad = cmd_lost_ranges(recoverable, &texts),

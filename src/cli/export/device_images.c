@@ -48,28 +48,6 @@ static uint64_t find_kept(int descriptor)
     return is_known && end > DOUBTFUL ? (uint64_t)(end - DOUBTFUL) : 0;
 }
 
-/* Opens the file of an image: the incomplete one in the folder, or that of -f, which is open. */
-static struct bw_error *open_image(struct cmd_copy_target *target, uint64_t devid)
-{
-    const struct cmd_copy_settings *settings = target->settings;
-    if (!settings->folder) {
-        struct stat status;
-        struct cmd_output_file *file = target->common->writing.file;
-        target->descriptor = file->output.descriptor;
-        if (fstat(target->descriptor, &status) || !S_ISREG(status.st_mode))
-            return bw_error_create(BW_ERROR_USAGE, "%s is not a regular file, which a copy needs",
-                                   settings->file);
-        target->path = settings->file;
-        return cmd_output_file_start(file);
-    }
-    struct cmd_folder_file *file = &target->in_folder;
-    set_name(target, devid);
-    BW_TRY(cmd_folder_file_open(file, target->common, target->name, settings->resume));
-    target->descriptor = file->output.descriptor;
-    target->path = file->path;
-    return NULL;
-}
-
 struct bw_error *cmd_copy_check_names(struct cmd_copy_target *target, struct bw_fs *fs)
 {
     const struct cmd_copy_settings *settings = target->settings;
@@ -125,7 +103,23 @@ static struct bw_error *copy_device(struct cmd_copy_target *target, struct bw_fs
     cmd_progress_step("copying", 1, 1);
     cmd_progress_expect(bytes);
 
-    BW_TRY(open_image(target, devid));
+    /* The file: an incomplete one in the folder, or that of -f, which is open. */
+    if (settings->folder) {
+        struct cmd_folder_file *file = &target->in_folder;
+        set_name(target, devid);
+        BW_TRY(cmd_folder_file_open(file, target->common, target->name, settings->resume));
+        target->descriptor = file->output.descriptor;
+        target->path = file->path;
+    } else {
+        struct stat status;
+        struct cmd_output_file *file = target->common->writing.file;
+        target->descriptor = file->output.descriptor;
+        if (fstat(target->descriptor, &status) || !S_ISREG(status.st_mode))
+            return bw_error_create(BW_ERROR_USAGE, "%s is not a regular file, which a copy needs",
+                                   settings->file);
+        target->path = settings->file;
+        BW_TRY(cmd_output_file_start(file));
+    }
     struct bw_device_image image = {.write = write_at,
                                     .context = target,
                                     .is_qcow2 = settings->format == CMD_COPY_QCOW2,

@@ -82,34 +82,6 @@ void page_append_place(struct bw_buffer *text, const struct bw_xlator_class *typ
         bw_buffer_format(text, "%u to %u.", least, most);
 }
 
-static void append_options(struct bw_buffer *text, const struct bw_option *options)
-{
-    size_t columns = 0;
-    for (const struct bw_option *option = options; option->name; option++)
-        if (strlen(option->name) > columns)
-            columns = strlen(option->name);
-    const size_t indent = columns + 4;
-    bw_buffer_format(text, "\nOptions:\n");
-    for (const struct bw_option *option = options; option->name; option++) {
-        /* "size: 0 to 1T; default 6M", or "path; must be given". */
-        struct bw_buffer facts = {0};
-        const char *value = option->default_value;
-        BW_AUTO_FREE char *range = bw_option_range(option);
-        bw_buffer_format(&facts, "%s", bw_option_type_name(option->type));
-        if (range && *range)
-            bw_buffer_format(&facts, ": %s", range);
-        if (value)
-            bw_buffer_format(&facts, "; default %s", *value ? value : "empty");
-        else
-            bw_buffer_format(&facts, "; must be given");
-        facts.failed |= !range;
-        bw_buffer_format(text, "  %-*s  ", (int)columns, option->name);
-        page_append_words(text, option->description, strlen(option->description), indent, WIDTH);
-        bw_buffer_format(text, "\n%*s", (int)indent, "");
-        append_made(text, &facts, indent);
-    }
-}
-
 void page_append(struct bw_buffer *text, const struct bw_xlator_class *type)
 {
     struct bw_buffer place = {0};
@@ -139,10 +111,34 @@ void page_append(struct bw_buffer *text, const struct bw_xlator_class *type)
     page_append_place(&place, type);
     bw_buffer_append_byte(text, '\n');
     append_made(text, &place, 0);
-    if (type->options && type->options->name)
-        append_options(text, type->options);
-    else
+    if (!type->options || !type->options->name) {
         bw_buffer_format(text, "\nIt has no options.\n");
+        return;
+    }
+    size_t columns = 0;
+    for (const struct bw_option *option = type->options; option->name; option++)
+        if (strlen(option->name) > columns)
+            columns = strlen(option->name);
+    const size_t indent = columns + 4;
+    bw_buffer_format(text, "\nOptions:\n");
+    for (const struct bw_option *option = type->options; option->name; option++) {
+        /* "size: 0 to 1T; default 6M", or "path; must be given". */
+        struct bw_buffer facts = {0};
+        const char *value = option->default_value;
+        BW_AUTO_FREE char *range = bw_option_range(option);
+        bw_buffer_format(&facts, "%s", bw_option_type_name(option->type));
+        if (range && *range)
+            bw_buffer_format(&facts, ": %s", range);
+        if (value)
+            bw_buffer_format(&facts, "; default %s", *value ? value : "empty");
+        else
+            bw_buffer_format(&facts, "; must be given");
+        facts.failed |= !range;
+        bw_buffer_format(text, "  %-*s  ", (int)columns, option->name);
+        page_append_words(text, option->description, strlen(option->description), indent, WIDTH);
+        bw_buffer_format(text, "\n%*s", (int)indent, "");
+        append_made(text, &facts, indent);
+    }
 }
 
 static struct bw_error *add_type(void *names, const char *name)

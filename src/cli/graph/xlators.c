@@ -4,7 +4,6 @@
  * from the classes, so they never contradict the graph.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"

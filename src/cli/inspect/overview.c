@@ -21,30 +21,6 @@ bool overview_is_image(const struct bw_device_info *device, const struct bw_imag
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* The kernel recognizes a device only by superblock copy 0. */
-static void find_bad_superblock(struct overview *overview)
-{
-    for (size_t i = 0; i < bw_fs_image_count(overview->fs); i++) {
-        const char *name = bw_fs_image_path(overview->fs, i);
-        struct bw_superblock_info super;
-        struct bw_image_info image;
-        bw_fs_image_info(overview->fs, i, &image);
-        const unsigned good = cmd_read_superblock(overview->fs, i, &super);
-        bool is_device = false;
-        for (size_t k = 0; k < overview->devices.count; k++)
-            is_device |= overview_is_image(&overview->devices.items[k], &image);
-        if (!good || !is_device)
-            continue;
-        bw_buffer_format(&overview->mount_error, "superblock copy 0 of ");
-        bw_escape_line(&overview->mount_error, name, strlen(name));
-        bw_buffer_format(&overview->mount_error, " is bad; 'btrfs-walk extract' saves the files");
-        if (good < BW_SUPERBLOCK_NUMBERS)
-            bw_buffer_format(&overview->mount_error,
-                             ", then 'btrfs rescue super-recover' restores it from copy %u", good);
-        return;
-    }
-}
-
 /* The changes of btrfstune that the kernel refuses to mount while they are unfinished, by their
  * flags in the superblock. */
 static const struct {
@@ -111,9 +87,27 @@ struct bw_error *overview_read(struct overview *overview)
     if (overview->opened)
         BW_TRY(bw_systems_open(fs, &overview->systems));
 
-    /* Reasons why the kernel refuses to mount, although the trees can be read. */
-    if (overview->opened && !bw_fs_is_stream(fs))
-        find_bad_superblock(overview);
+    /* Reasons why the kernel refuses to mount, although the trees can be read. It recognizes a
+     * device only by superblock copy 0. */
+    const size_t images = overview->opened && !bw_fs_is_stream(fs) ? bw_fs_image_count(fs) : 0;
+    for (size_t i = 0; i < images && !reasons->length; i++) {
+        const char *name = bw_fs_image_path(fs, i);
+        struct bw_superblock_info super;
+        struct bw_image_info image;
+        bw_fs_image_info(fs, i, &image);
+        const unsigned good = cmd_read_superblock(fs, i, &super);
+        bool is_device = false;
+        for (size_t k = 0; k < overview->devices.count; k++)
+            is_device |= overview_is_image(&overview->devices.items[k], &image);
+        if (!good || !is_device)
+            continue;
+        bw_buffer_format(reasons, "superblock copy 0 of ");
+        bw_escape_line(reasons, name, strlen(name));
+        bw_buffer_format(reasons, " is bad; 'btrfs-walk extract' saves the files");
+        if (good < BW_SUPERBLOCK_NUMBERS)
+            bw_buffer_format(reasons,
+                             ", then 'btrfs rescue super-recover' restores it from copy %u", good);
+    }
     if (!reasons->length && synology)
         bw_buffer_format(reasons,
                          "%" PRIu64 " subvolume%s flags that only kernels of Synology and before "
