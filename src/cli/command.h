@@ -79,6 +79,12 @@ int cmd_run(const struct command *command, int argc, char **argv);
 int cmd_run_step(const struct cmd_input *input, const struct cmd_folder *base,
                  const struct command *command, int argc, char **argv);
 
+/** Prints the completions of the last word of a command line for the scripts in completions/;
+ * `words` follow the name of the program. Returns the exit status. */
+int cmd_complete(char **words, size_t count);
+/** The same for a command line of bash up to the cursor; `breaks` is COMP_WORDBREAKS. */
+int cmd_complete_bash(const char *breaks, const char *line);
+
 /** Writes all tables of the program as one JSON document, from which scripts/make-docs generates
  * the manual and the pages in docs. Returns the exit status. */
 int cmd_dump_tables(void);

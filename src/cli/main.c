@@ -11,7 +11,6 @@
 
 #include "base/thread.h"
 #include "cli/command.h"
-#include "cli/complete/complete.h"
 
 const char cmd_topic_files[] = "Find and read files", cmd_topic_export[] = "Save and copy files",
            cmd_topic_health[] = "It does not mount, or is damaged",

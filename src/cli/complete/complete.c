@@ -5,8 +5,6 @@
  * regular files on local disks, prints no messages, and ends soon, regardless of the images'
  * contents. CONTRIBUTING.md describes the output.
  */
-#include "cli/complete/complete.h"
-
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
@@ -27,7 +25,15 @@
 #include "btrfs-walk/probe.h"
 #include "btrfs-walk/record.h"
 #include "btrfs-walk/subvolume.h"
+#include "cli/command.h"
 #include "cli/graph/page.h"
+
+/* Kinds of completions. */
+enum complete_kind {
+    COMPLETE_WORD = 'w',  /* the whole word */
+    COMPLETE_BEGIN = 'g', /* the beginning of a word: a directory, or a list */
+    COMPLETE_FILES = 'f', /* names of files follow the completion's text; the shell adds them */
+};
 
 /* A command line: the word that is being completed, its completions, and what the words before it
  * say. */
@@ -634,6 +640,108 @@ int cmd_complete(char **words, size_t count)
     return cmd_write_text(&text);
 }
 
+/*
+ * The command line of bash: into words without quotes, and quotes around the completions. Source:
+ * the chapters "Quoting" and "Programmable Completion" of the manual of bash.
+ */
+
+/* The words of a bash command line up to the cursor, without quotes. */
+struct bash_line {
+    char **words; /* ends with NULL; the last one, which may be empty, is completed */
+    size_t count;
+    size_t cut; /* bytes of the last word that bash does not replace */
+    char quote; /* the quote that is open at the end; 0: none */
+};
+
+/* Parses a line; `breaks` is COMP_WORDBREAKS. False if memory runs out. */
+static bool read_line(struct bash_line *line, const char *text, const char *breaks)
+{
+    size_t length = strlen(text);
+    /* The words together are no longer than the line; each ends with a NUL. */
+    char *bytes = calloc(2 * length + 2, 1);
+    *line = (struct bash_line){.words = calloc(length + 3, sizeof *line->words)};
+    if (!bytes || !line->words) {
+        free(bytes);
+        free(line->words);
+        *line = (struct bash_line){0};
+        return false;
+    }
+    line->words[0] = bytes;
+    char *end = bytes; /* of the current word */
+    bool begun = false;
+    for (const char *at = text; *at; at++) {
+        const char quote = line->quote;
+        bool cuts = false; /* bash will replace the part of the last word after this position */
+        if (quote && *at == quote) {
+            line->quote = '\0';
+            cuts = true;
+        } else if (!quote && (*at == '\'' || *at == '"')) {
+            line->quote = *at;
+            begun = cuts = true;
+        } else if (!quote && strchr(" \t\n", *at)) {
+            if (begun)
+                line->words[++line->count] = ++end;
+            begun = false;
+            line->cut = 0;
+        } else if (quote || *at != '\\' || at[1]) {
+            /* Within double quotes, a backslash is removed only before characters that it quotes.
+             */
+            const bool escapes =
+                *at == '\\' && (!quote || (quote == '"' && at[1] && strchr("\\\"$`", at[1])));
+            at += escapes;
+            *end++ = *at;
+            *end = '\0';
+            begun = true;
+            cuts = !quote && !escapes && strchr(breaks, *at);
+        }
+        if (cuts)
+            line->cut = (size_t)(end - line->words[line->count]);
+    }
+    line->count++;
+    return true;
+}
+
+static void free_line(struct bash_line *line)
+{
+    if (line->words)
+        free(line->words[0]);
+    free(line->words);
+}
+
+/* Appends a word, quoted as needed inside of `quote`. */
+static void append_quoted(struct bw_buffer *text, const char *word, size_t length, char quote)
+{
+    static const char special[] = " \\'\"`$&|;()<>*?[]{}!#~";
+    bool has_control = false;
+    for (size_t i = 0; i < length; i++)
+        has_control |= (unsigned char)word[i] < ' ' || word[i] == 127;
+    if (has_control && !quote) {
+        /* The only form for control characters that readline does not interpret. */
+        bw_buffer_format(text, "$'");
+        for (size_t i = 0; i < length; i++) {
+            if ((unsigned char)word[i] < ' ' || word[i] == 127)
+                bw_buffer_format(text, "\\%03o", (unsigned char)word[i]);
+            else if (strchr("\\'", word[i]))
+                bw_buffer_format(text, "\\%c", word[i]);
+            else
+                bw_buffer_append_byte(text, word[i]);
+        }
+        bw_buffer_append_byte(text, '\'');
+        return;
+    }
+    for (size_t i = 0; i < length; i++) {
+        const char byte = word[i];
+        if (quote == '\'' && byte == '\'')
+            bw_buffer_format(text, "'\\''");
+        else if (quote == '"' && byte == '!') /* it would recall a line even in double quotes */
+            bw_buffer_format(text, "\"'!'\"");
+        else if ((quote == '"' && strchr("\\\"$`", byte)) || (!quote && strchr(special, byte)))
+            bw_buffer_format(text, "\\%c", byte);
+        else
+            bw_buffer_append_byte(text, byte);
+    }
+}
+
 /* The completion after one: behind the NULs of its word and of its description. */
 static const char *next_completion(const char *at)
 {
@@ -648,7 +756,7 @@ int cmd_complete_bash(const char *breaks, const char *given)
     struct bash_line line = {0};
     struct bw_buffer out = {0}, text = {0};
     silence_and_set_timer();
-    if (bash_line_read(&line, given, breaks) && line.count > 1)
+    if (read_line(&line, given, breaks) && line.count > 1)
         text = complete_words(line.words + 1, line.count - 1);
 
     const char *end = text.data;
@@ -672,10 +780,10 @@ int cmd_complete_bash(const char *breaks, const char *given)
         if (count > 1)
             bw_buffer_append(&out, at + 1 + line.cut, length - line.cut);
         else
-            bash_append_quoted(&out, at + 1 + line.cut, length - line.cut, line.quote);
+            append_quoted(&out, at + 1 + line.cut, length - line.cut, line.quote);
         bw_buffer_append_byte(&out, '\0');
     }
     bw_buffer_free(&text);
-    bash_line_free(&line);
+    free_line(&line);
     return cmd_write_text(&out);
 }
