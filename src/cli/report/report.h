@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The report command: common declarations of its files. report.c is the command, document.c
- * combines the sections from affected.c (affected files), sections.c, folders.c (the treemap) and
- * check_section.c (the check), as a page with its style, or as text for a terminal. page.c writes
- * HTML.
+ * combines the sections from affected.c (affected files, the check), sections.c and folders.c (the
+ * treemap), as a page with its style, or as text for a terminal. page.c writes HTML.
  */
 #ifndef BW_CLI_REPORT_REPORT_H
 #define BW_CLI_REPORT_REPORT_H
@@ -117,8 +116,6 @@ bool report_has_read_data(const struct report_page *report);
 
 /* Affected files. */
 
-/** Adds the files of a finding, if it is an error that nothing repairs. */
-void report_add_affected(struct report_affected *affected, const struct bw_findinginfo *finding);
 /** Appends the section about them; nothing if the file system is not damaged. */
 void report_append_affected(const struct report_page *report, struct bw_buffer *page);
 void report_free_affected(struct report_affected *affected);
