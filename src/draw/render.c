@@ -37,28 +37,6 @@ static void append_hex(struct bw_buffer *text, struct bw_color color)
     bw_buffer_format(text, "#%02x%02x%02x", color.red, color.green, color.blue);
 }
 
-/* Appends all horizontal lines of cells with this key. */
-static void append_path(struct bw_buffer *text, const struct bw_picture *picture,
-                        const uint8_t *keys, uint8_t key)
-{
-    const uint32_t side = UINT32_C(1) << picture->order;
-    bw_buffer_format(text, "<path stroke=\"");
-    append_hex(text, picture->colors[key / LEVELS]);
-    if (key % LEVELS < LEVELS - 1)
-        bw_buffer_format(text, "\" opacity=\".%03u", key % LEVELS * 1000u / (LEVELS - 1));
-    bw_buffer_format(text, "\" d=\"");
-    for (uint32_t y = 0; y < side; y++)
-        for (uint32_t x = 0; x < side;) {
-            uint32_t end = x;
-            while (end < side && keys[y * side + end] == key)
-                end++;
-            if (end > x)
-                bw_buffer_format(text, "M%u %uh%u", x, y, end - x);
-            x = end + (end == x);
-        }
-    bw_buffer_format(text, "\"/>\n");
-}
-
 /* Appends an area; its sides are as long as the number of its cells. A cell's key combines its
  * colour and its opacity; opacity 0 is an empty cell. */
 static void append_area(struct bw_buffer *text, const struct bw_picture *picture, size_t area)
@@ -86,9 +64,27 @@ static void append_area(struct bw_buffer *text, const struct bw_picture *picture
         keys[i] = (uint8_t)(paint.color * LEVELS + level);
         present[keys[i]] = true;
     }
-    for (unsigned key = 0; key < sizeof present; key++)
-        if (present[key] && key % LEVELS)
-            append_path(text, picture, keys, (uint8_t)key);
+
+    /* A path for each colour and opacity, with the runs of cells that have them. */
+    for (unsigned key = 0; key < sizeof present; key++) {
+        if (!present[key] || !(key % LEVELS))
+            continue;
+        bw_buffer_format(text, "<path stroke=\"");
+        append_hex(text, picture->colors[key / LEVELS]);
+        if (key % LEVELS < LEVELS - 1)
+            bw_buffer_format(text, "\" opacity=\".%03u", key % LEVELS * 1000u / (LEVELS - 1));
+        bw_buffer_format(text, "\" d=\"");
+        for (uint32_t y = 0; y < side; y++)
+            for (uint32_t x = 0; x < side;) {
+                uint32_t end = x;
+                while (end < side && keys[y * side + end] == key)
+                    end++;
+                if (end > x)
+                    bw_buffer_format(text, "M%u %uh%u", x, y, end - x);
+                x = end + (end == x);
+            }
+        bw_buffer_format(text, "\"/>\n");
+    }
     bw_buffer_format(text, "</g>");
     if (!bw_picture_is_missing(picture, area))
         return;

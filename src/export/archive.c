@@ -500,7 +500,9 @@ static struct bw_error *store_bytes(struct bw_archive *archive, const char *byte
 {
     length = length < archive->left ? length : archive->left;
     archive->left -= length;
-    return bytes ? put_bytes(archive, bytes, (size_t)length) : put_zeros(archive, length);
+    if (bytes)
+        return put_bytes(archive, bytes, (size_t)length);
+    return put_zeros(archive, length);
 }
 
 /* Stores the next bytes of a sparse file, except those in holes. */

@@ -150,34 +150,6 @@ static bool has_name(const struct bw_xattr *xattr, const char *name)
     return strcmp((const char *)xattr->name, name) == 0;
 }
 
-static void restore_xattr(struct restoring *restoring, const struct bw_xattr *xattr)
-{
-    if (has_name(xattr, "security.capability") && !restoring->target->options.preserve) {
-        restoring->lowered = true;
-        return;
-    }
-    const char *name = (const char *)xattr->name;
-    const int failed =
-        *restoring->itself
-            ? setxattr(restoring->itself, name, xattr->value, xattr->value_length, 0)
-            : fsetxattr(restoring->descriptor, name, xattr->value, xattr->value_length, 0);
-    if (!failed)
-        return;
-    /* other file systems do not support properties of btrfs */
-    if (errno == EOPNOTSUPP && strncmp(name, "btrfs.", 6) == 0)
-        return;
-    /* counted, because it may affect each file */
-    if (errno == EOPNOTSUPP && !restoring->target->options.preserve) {
-        restoring->without_xattrs = true;
-        return;
-    }
-    int problem = errno;
-    char message[320];
-    snprintf(message, sizeof message, "cannot restore its attribute %s", name);
-    errno = problem;
-    report_missed(restoring, message);
-}
-
 /* Removes an attribute that the file does not have in the image. */
 static void remove_xattr(const struct restoring *restoring, const char *name)
 {
@@ -197,8 +169,31 @@ static void restore_xattrs(struct restoring *restoring, bool of_user)
         return;
     for (size_t i = 0; i < restoring->attributes->xattr_count; i++) {
         const struct bw_xattr *xattr = &restoring->attributes->xattrs[i];
-        if ((strncmp((const char *)xattr->name, "user.", 5) == 0) == of_user)
-            restore_xattr(restoring, xattr);
+        const char *name = (const char *)xattr->name;
+        if ((strncmp(name, "user.", 5) == 0) != of_user)
+            continue;
+        if (has_name(xattr, "security.capability") && !restoring->target->options.preserve) {
+            restoring->lowered = true;
+            continue;
+        }
+        int failed;
+        if (*restoring->itself)
+            failed = setxattr(restoring->itself, name, xattr->value, xattr->value_length, 0);
+        else
+            failed = fsetxattr(restoring->descriptor, name, xattr->value, xattr->value_length, 0);
+        /* other file systems do not support properties of btrfs */
+        if (!failed || (errno == EOPNOTSUPP && strncmp(name, "btrfs.", 6) == 0))
+            continue;
+        /* counted, because it may affect each file */
+        if (errno == EOPNOTSUPP && !restoring->target->options.preserve) {
+            restoring->without_xattrs = true;
+            continue;
+        }
+        int problem = errno;
+        char message[320];
+        snprintf(message, sizeof message, "cannot restore its attribute %s", name);
+        errno = problem;
+        report_missed(restoring, message);
     }
 }
 

@@ -107,11 +107,14 @@ static struct bw_bytes uuid_of(const uint8_t uuid[BW_UUID_SIZE])
     return (struct bw_bytes){uuid_is_null(uuid) ? NULL : (const char *)uuid, BW_UUID_SIZE};
 }
 
-enum { ATTRIBUTES_ROOM = 64 };
-
-/* The attributes of a subvolume as words; NULL if it has none. */
-static const char *attributes_of(const struct bw_subvolume_info *info, char text[ATTRIBUTES_ROOM])
+static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
+                                        const struct bw_subvolume_info *info)
 {
+    if (info->is_deleted != subvolumes->deleted || (subvolumes->snapshots && !info->is_snapshot) ||
+        (subvolumes->read_only && !info->read_only))
+        return NULL;
+
+    /* The attributes as words. */
     const struct {
         bool applies;
         const char *word;
@@ -120,21 +123,12 @@ static const char *attributes_of(const struct bw_subvolume_info *info, char text
                  {info->is_snapshot, ",snapshot"},
                  {!uuid_is_null(info->received_uuid), ",received"},
                  {info->is_deleted, ",deleted"}};
-    char *end = text;
+    char text[64], *end = text;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i].applies)
             end = stpcpy(end, words[i].word);
-    return end == text ? NULL : text + 1;
-}
+    const char *attributes = end == text ? NULL : text + 1;
 
-static struct bw_error *write_subvolume(struct subvolumes *subvolumes,
-                                        const struct bw_subvolume_info *info)
-{
-    char text[ATTRIBUTES_ROOM];
-    if (info->is_deleted != subvolumes->deleted || (subvolumes->snapshots && !info->is_snapshot) ||
-        (subvolumes->read_only && !info->read_only))
-        return NULL;
-    const char *attributes = attributes_of(info, text);
     if (subvolumes->tree) {
         struct bw_buffer *texts = &subvolumes->texts;
         const struct subvolume_branch branch = {

@@ -297,5 +297,7 @@ int mount_run(const struct cmd_common *common, struct mount *mount)
             BW_ERROR_USAGE, "something is mounted on %s already: fusermount3 -u unmounts it", path);
     if (error)
         return cmd_fail(common, error);
-    return mount->background ? serve_in_background(mount) : serve(mount);
+    if (mount->background)
+        return serve_in_background(mount);
+    return serve(mount);
 }
