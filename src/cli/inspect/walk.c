@@ -51,20 +51,41 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static int walk_image(const struct cmd_common *common, struct walk_state *walk)
+/* Rows as -o and --json select them, or else paths. */
+static int run(const struct cmd_common *common, void *state)
 {
+    struct walk_state *walk = state;
+    struct bw_rows *rows = NULL;
+    const bool terminal = !common->format.null && isatty(STDOUT_FILENO);
+    const struct bw_rows_options paths = {
+        .struct_size = sizeof paths,
+        .style = BW_ROWS_PATHS,
+        .terminator = common->format.null ? '\0' : '\n',
+        .escape = terminal,
+    };
+    struct bw_error *error =
+        cmd_format_rows(&common->format, cmd_walk.record, true, terminal, &rows);
+    if (!error && !rows)
+        error = bw_rows_create(cmd_walk.record, &paths, &rows);
+    walk->options.struct_size = sizeof walk->options;
+    walk->options.rows = rows;
+    cmd_selection_apply(&walk->selection, &walk->options);
     struct cmd_session session;
-    struct bw_walk_summary summary = {0};
     const int64_t start = bw_clock(CLOCK_MONOTONIC);
-    int status = cmd_open(common, &session);
-    if (status)
+    int status = cmd_fail(common, error);
+    if (!status)
+        status = cmd_open(common, &session);
+    if (status) {
+        bw_rows_destroy(rows);
         return status;
+    }
+
+    struct bw_walk_summary summary = {0};
     struct cmd_output output = {.at_once = isatty(STDOUT_FILENO)};
-    struct bw_rows_stream stream = {
-        .rows = walk->options.rows, .consume = cmd_write, .context = &output};
+    struct bw_rows_stream stream = {.rows = rows, .consume = cmd_write, .context = &output};
     walk->options.consume = bw_rows_take;
     walk->options.context = &stream;
-    struct bw_error *error = cmd_selection_prepare(&walk->selection, session.fs);
+    error = cmd_selection_prepare(&walk->selection, session.fs);
     cmd_progress_expect_trees(session.fs, true);
     for (size_t i = 0; !error && i < (common->path_count ? common->path_count : 1); i++) {
         struct bw_walk_summary part = {0};
@@ -95,33 +116,8 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
                 bw_fs_bytes_read(session.fs), bw_fs_round_trips(session.fs),
                 bw_plural(bw_fs_round_trips(session.fs)), seconds);
     }
-    return cmd_end(common, &session, error, status);
-}
-
-/* Rows as -o and --json select them, or else paths. */
-static int run(const struct cmd_common *common, void *state)
-{
-    struct walk_state *walk = state;
-    struct bw_rows *rows = NULL;
-    const bool terminal = !common->format.null && isatty(STDOUT_FILENO);
-    const struct bw_rows_options paths = {
-        .struct_size = sizeof paths,
-        .style = BW_ROWS_PATHS,
-        .terminator = common->format.null ? '\0' : '\n',
-        .escape = terminal,
-    };
-    struct bw_error *error =
-        cmd_format_rows(&common->format, cmd_walk.record, true, terminal, &rows);
-    if (!error && !rows)
-        error = bw_rows_create(cmd_walk.record, &paths, &rows);
-    walk->options.struct_size = sizeof walk->options;
-    walk->options.rows = rows;
-    cmd_selection_apply(&walk->selection, &walk->options);
-    int status = cmd_fail(common, error);
-    if (!status)
-        status = walk_image(common, walk);
     bw_rows_destroy(rows);
-    return status;
+    return cmd_end(common, &session, error, status);
 }
 
 const struct command cmd_walk = {
