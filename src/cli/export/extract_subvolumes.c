@@ -342,8 +342,6 @@ static struct bw_error *place_all(struct extraction *extraction)
     return NULL;
 }
 
-/* The end. */
-
 /* Waits for the child, and prints how much it has written; returns its status. */
 static int end_child(struct extraction *extraction, bool complete)
 {

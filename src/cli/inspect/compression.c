@@ -22,8 +22,6 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* Text. */
-
 static struct bw_error *print_line(struct cmd_format *format, const void *record)
 {
     const struct bw_compressioninfo *row = record;

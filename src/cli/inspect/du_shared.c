@@ -54,6 +54,14 @@ struct comparison {
     uint64_t left_out;        /* files that no longer fitted */
 };
 
+static void comparison_free(struct comparison *comparison)
+{
+    uses_free(&comparison->uses);
+    files_free(&comparison->files);
+    bw_pair_set_free(&comparison->known);
+    bw_buffer_free(&comparison->paths);
+}
+
 static struct bw_error *add_entry(void *context, const struct bw_du_entry *entry)
 {
     struct comparison *comparison = context;
@@ -121,16 +129,56 @@ static int by_group(const void *left, const void *right)
     return (a->path > b->path) - (a->path < b->path);
 }
 
-static struct bw_error *write_groups(struct cmd_format *format, struct comparison *comparison)
+struct bw_error *du_write_shared(struct cmd_format *format, void *context)
 {
-    struct files *files = &comparison->files;
-    uint64_t number = 0;
+    const struct du *du = context;
+    BW_SCOPED(comparison) struct comparison comparison = {.fs = format->session.fs};
+    BW_TRY(cmd_selection_prepare(&du->selection, comparison.fs));
+
+    const struct bw_du_options how = {.visit = add_entry, .context = &comparison};
+    BW_TRY(du_visit(format, du, how));
+
+    /* Join the files that use the same extents, and add up the bytes. */
+    struct use *uses = comparison.uses.items;
+    struct files *files = &comparison.files;
+    const size_t count = comparison.uses.count;
+    if (count)
+        qsort(uses, count, sizeof *uses, by_extent);
+    for (size_t first = 0, end; first < count; first = end) {
+        for (end = first; end < count && uses[end].logical == uses[first].logical; end++)
+            ;
+        if (uses[end - 1].file == uses[first].file)
+            continue;
+        for (size_t i = first; i < end; i++) {
+            const uint32_t one = find_group(files, uses[first].file);
+            const uint32_t other = find_group(files, uses[i].file);
+            /* The first of all files stands for the group. */
+            if (one < other)
+                files->items[other].parent = one;
+            else
+                files->items[one].parent = other;
+            files->items[uses[i].file].shared += uses[i].bytes;
+        }
+    }
+    for (uint32_t i = 0; i < files->count; i++) {
+        struct file *group = &files->items[find_group(files, i)];
+        group->group_files++;
+        group->group_shared += files->items[i].shared;
+    }
+    for (uint32_t i = 0; i < files->count; i++) {
+        struct file *file = &files->items[i];
+        const struct file *group = &files->items[find_group(files, i)];
+        file->group_files = group->group_files;
+        file->group_shared = group->group_shared;
+    }
     for (uint32_t i = 0; i < files->count; i++)
         files->items[i].parent = find_group(files, i);
     files_sort(files, by_group);
+
+    uint64_t number = 0;
     for (size_t i = 0; i < files->count; i++) {
         const struct file *file = &files->items[i];
-        const struct bw_bytes path = {comparison->paths.data + file->path, file->path_length};
+        const struct bw_bytes path = {comparison.paths.data + file->path, file->path_length};
         if (file->group_files < 2)
             continue;
         number += !number || file->parent != file[-1].parent;
@@ -143,62 +191,11 @@ static struct bw_error *write_groups(struct cmd_format *format, struct compariso
                                               .inode = file->inode};
         BW_TRY(cmd_format_write(format, &row, sizeof row));
     }
-    return NULL;
-}
-
-struct bw_error *du_write_shared(struct cmd_format *format, void *context)
-{
-    const struct du *du = context;
-    struct comparison comparison = {.fs = format->session.fs};
-    BW_TRY(cmd_selection_prepare(&du->selection, comparison.fs));
-
-    const struct bw_du_options how = {.visit = add_entry, .context = &comparison};
-    struct bw_error *error = du_visit(format, du, how);
-    if (!error) {
-        /* Join the files that use the same extents, and add up the bytes. */
-        struct use *uses = comparison.uses.items;
-        struct files *files = &comparison.files;
-        const size_t count = comparison.uses.count;
-        if (count)
-            qsort(uses, count, sizeof *uses, by_extent);
-        for (size_t first = 0, end; first < count; first = end) {
-            for (end = first; end < count && uses[end].logical == uses[first].logical; end++)
-                ;
-            if (uses[end - 1].file == uses[first].file)
-                continue;
-            for (size_t i = first; i < end; i++) {
-                const uint32_t one = find_group(files, uses[first].file);
-                const uint32_t other = find_group(files, uses[i].file);
-                /* The first of all files stands for the group. */
-                if (one < other)
-                    files->items[other].parent = one;
-                else
-                    files->items[one].parent = other;
-                files->items[uses[i].file].shared += uses[i].bytes;
-            }
-        }
-        for (uint32_t i = 0; i < files->count; i++) {
-            struct file *group = &files->items[find_group(files, i)];
-            group->group_files++;
-            group->group_shared += files->items[i].shared;
-        }
-        for (uint32_t i = 0; i < files->count; i++) {
-            const struct file *group = &files->items[find_group(files, i)];
-            files->items[i].group_files = group->group_files;
-            files->items[i].group_shared = group->group_shared;
-        }
-
-        error = write_groups(format, &comparison);
-    }
-    if (!error && comparison.left_out)
+    if (comparison.left_out)
         cmd_format_miss(format,
                         bw_error_create(BW_ERROR_NOT_FOUND,
                                         "too many shared extents: %" PRIu64
                                         " file%s not compared; select fewer with PATH or filters",
                                         comparison.left_out, bw_plural(comparison.left_out)));
-    uses_free(&comparison.uses);
-    files_free(&comparison.files);
-    bw_pair_set_free(&comparison.known);
-    bw_buffer_free(&comparison.paths);
-    return error;
+    return NULL;
 }

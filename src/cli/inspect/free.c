@@ -57,8 +57,6 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* Contents. */
-
 /* An unreadable part becomes zeros, so that the offsets of the rest remain right. */
 static struct bw_error *write_part(void *context, const struct bw_data_part *part)
 {

@@ -37,8 +37,6 @@ struct changes {
     struct side before, after;
 };
 
-/* Output as rows. */
-
 /* Completes and writes a row. The texts may be NULL. */
 static struct bw_error *write_row(struct changes *changes, struct bw_logchange *row,
                                   const struct bw_buffer *path, const struct bw_buffer *before,
@@ -327,32 +325,6 @@ static struct bw_buffer value_of(const struct bw_xattr *xattr)
                               .length = xattr->value_length};
 }
 
-static struct bw_error *compare_xattrs(struct changes *changes)
-{
-    const struct bw_xattr *before, *after;
-    size_t before_count, after_count;
-    BW_TRY(bw_xattr_reader_read(changes->before.xattrs, &changes->before.place, &before,
-                                &before_count));
-    BW_TRY(
-        bw_xattr_reader_read(changes->after.xattrs, &changes->after.place, &after, &after_count));
-    for (size_t i = 0; i < before_count; i++) {
-        const struct bw_xattr *other = find_xattr(after, after_count, &before[i]);
-        const struct bw_buffer old = value_of(&before[i]);
-        struct bw_buffer new = {0};
-        if (other)
-            new = value_of(other);
-        if (!other || by_bytes(&old, &new) != 0)
-            BW_TRY(write_attribute(changes, before[i].name, before[i].name_length, &old,
-                                   other ? &new : NULL));
-    }
-    for (size_t i = 0; i < after_count; i++) {
-        const struct bw_buffer new = value_of(&after[i]);
-        if (!find_xattr(before, before_count, &after[i]))
-            BW_TRY(write_attribute(changes, after[i].name, after[i].name_length, NULL, &new));
-    }
-    return NULL;
-}
-
 /* Writes the differences of an inode in the log: its names, data, attributes. */
 static struct bw_error *compare_inode(struct changes *changes, const struct bw_log_inode *inode)
 {
@@ -381,7 +353,31 @@ static struct bw_error *compare_inode(struct changes *changes, const struct bw_l
     BW_TRY(compare_time(changes, "mtime", &before->mtime, &after->mtime));
     BW_TRY(compare_time(changes, "ctime", &before->ctime, &after->ctime));
     BW_TRY(compare_time(changes, "otime", &before->otime, &after->otime));
-    return compare_xattrs(changes);
+
+    const struct bw_xattr *old_xattrs, *new_xattrs;
+    size_t old_count, new_count;
+    BW_TRY(bw_xattr_reader_read(changes->before.xattrs, &changes->before.place, &old_xattrs,
+                                &old_count));
+    BW_TRY(bw_xattr_reader_read(changes->after.xattrs, &changes->after.place, &new_xattrs,
+                                &new_count));
+    for (size_t i = 0; i < old_count; i++) {
+        const struct bw_xattr *xattr = &old_xattrs[i];
+        const struct bw_xattr *other = find_xattr(new_xattrs, new_count, xattr);
+        const struct bw_buffer old = value_of(xattr);
+        struct bw_buffer new = {0};
+        if (other)
+            new = value_of(other);
+        if (!other || by_bytes(&old, &new) != 0)
+            BW_TRY(write_attribute(changes, xattr->name, xattr->name_length, &old,
+                                   other ? &new : NULL));
+    }
+    for (size_t i = 0; i < new_count; i++) {
+        const struct bw_xattr *xattr = &new_xattrs[i];
+        const struct bw_buffer new = value_of(xattr);
+        if (!find_xattr(old_xattrs, old_count, xattr))
+            BW_TRY(write_attribute(changes, xattr->name, xattr->name_length, NULL, &new));
+    }
+    return NULL;
 }
 
 static struct bw_error *list(struct cmd_format *format, void *context)

@@ -230,8 +230,6 @@ static struct bw_error *map_ranges(struct search *search, bool places)
     return NULL;
 }
 
-/* The steps of the command. */
-
 /* Reads the maps, each of which describes an image. */
 static struct bw_error *read_maps(struct search *search, const struct cmd_common *common)
 {

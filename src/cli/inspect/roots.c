@@ -106,8 +106,6 @@ static struct bw_error *write_tree(void *context, const struct bw_generation_tre
     return cmd_format_write(roots->format, &row, sizeof row);
 }
 
-/* The steps of the command. */
-
 static struct bw_error *list(struct cmd_format *format, void *context)
 {
     struct roots *roots = context;

@@ -319,33 +319,37 @@ static struct bw_error *add_remarks(const struct overview *overview, struct row 
     return NULL;
 }
 
+static void close_fs(struct bw_fs **fs)
+{
+    bw_fs_close(*fs);
+}
+
 /* Writes the file system of a device, and marks its devices. */
 static struct bw_error *write_file_system(struct show *show, struct found *first)
 {
     BW_SCOPED(members) struct members members = {0};
-    __attribute__((cleanup(row_free))) struct row row;
-    struct overview overview = {.super = first->info.superblock};
-    struct bw_fs *fs = NULL;
+    BW_SCOPED(bw_const_strings) struct bw_const_strings paths = {0};
+    __attribute__((cleanup(close_fs))) struct bw_fs *fs = NULL;
+    BW_SCOPED(overview) struct overview overview = {.super = first->info.superblock};
+    BW_SCOPED(row) struct row row;
     memset(&row, 0, sizeof row);
     bw_record_clear(bw_record_find("showinfo"), &row.info);
     BW_TRY(collect(show, first, &members));
     const char *original = find_original(show, &members);
 
-    BW_SCOPED(bw_const_strings) struct bw_const_strings paths = {0};
     struct cmd_common own;
     BW_AUTO_ERROR struct bw_error *unopened = open_file_system(show, &members, &paths, &own, &fs);
-    struct bw_error *error = NULL;
     if (unopened && unopened->code == BW_ERROR_NO_MEMORY)
         return BW_TAKE(unopened);
     if (fs) {
         overview.fs = fs;
         overview.opened = true;
         bw_fs_superblock(fs, &overview.super);
-        error = overview_read(&overview);
+        BW_TRY(overview_read(&overview));
     }
 
     /* The devices that it consists of; a further file system may have the others. */
-    for (size_t i = 0; i < members.count && !error; i++) {
+    for (size_t i = 0; i < members.count; i++) {
         struct found *member = members.items[i];
         bool is_used = i == 0 || (!fs && !is_seed(member));
         for (size_t k = 0; k < overview.devices.count; k++)
@@ -353,7 +357,7 @@ static struct bw_error *write_file_system(struct show *show, struct found *first
         if (!is_used)
             continue;
         member->is_done = true;
-        error = add_image(&row, member->info.name);
+        BW_TRY(add_image(&row, member->info.name));
     }
     const struct bw_superblock_info *super = &overview.super;
     row.info.label = super->label;
@@ -376,8 +380,7 @@ static struct bw_error *write_file_system(struct show *show, struct found *first
             row.info.changed = overview.changed;
         if (overview.mount_error.length)
             row.info.mount_error = overview.mount_error.data;
-        if (!error)
-            error = add_remarks(&overview, &row);
+        BW_TRY(add_remarks(&overview, &row));
         show->has_readable = true;
         show->has_missed |= bw_fs_status(fs).damages || overview.incomplete_chunks;
     } else {
@@ -385,19 +388,13 @@ static struct bw_error *write_file_system(struct show *show, struct found *first
         show->has_missed = true;
         if (row.images.count < super->device_count)
             row.info.missing_devices = super->device_count - row.images.count;
-        if (!error) {
-            cmd_spell_advice(&own, unopened);
-            error = add_remark(&row, "%s", unopened->message);
-        }
+        cmd_spell_advice(&own, unopened);
+        BW_TRY(add_remark(&row, "%s", unopened->message));
     }
-    if (!error && original)
-        error = add_remark(&row, "generation %" PRIu64 " of the same device as %s",
-                           super->generation, original);
-    if (!error)
-        error = write_row(show, &row);
-    overview_free(&overview);
-    bw_fs_close(fs);
-    return error;
+    if (original)
+        BW_TRY(add_remark(&row, "generation %" PRIu64 " of the same device as %s",
+                          super->generation, original));
+    return write_row(show, &row);
 }
 
 /* Text: a table, whose cells wait until all are known. */
@@ -445,8 +442,6 @@ static struct bw_error *add_cells(struct cmd_format *format, const void *record)
     return bw_buffer_error(cells);
 }
 
-/* Running. */
-
 /* The order of the operands. */
 static int compare_found(const void *left, const void *right, void *context)
 {
@@ -479,7 +474,7 @@ static struct bw_error *write_all(struct show *show)
                 continue;
             if (next->error || !next->info.has_superblock) {
                 /* Contents other than a btrfs. */
-                __attribute__((cleanup(row_free))) struct row row;
+                BW_SCOPED(row) struct row row;
                 const struct bw_error *error = next->error ? next->error : next->info.error;
                 memset(&row, 0, sizeof row);
                 bw_record_clear(bw_record_find("showinfo"), &row.info);

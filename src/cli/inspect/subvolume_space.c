@@ -101,8 +101,6 @@ static void add_names(const struct space *space, uint64_t first, uint64_t last,
             (struct bw_bytes){space->paths.items[at].text, space->paths.items[at].length};
 }
 
-/* Subvolumes. */
-
 /* Sets of subvolumes. */
 
 static struct bw_error *write_set(void *context, const struct bw_shared_set *set)
@@ -223,8 +221,6 @@ static struct bw_error *write_steps(const struct space *space, const struct snap
                                     cmd_size(NULL, to_free).text));
     return NULL;
 }
-
-/* The steps of the command. */
 
 static struct bw_error *write_answer(struct space *space, const struct bw_numbers *ids,
                                      const struct snapshots *snapshots)
