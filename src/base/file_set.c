@@ -87,17 +87,14 @@ const char *bw_file_set_path(const struct bw_file_set *set, size_t number)
 }
 
 /* Two partitions of one disk are different files, although the same disk is below both. */
-static bool is_same(const struct bw_file_identity *a, const struct bw_file_identity *b)
-{
-    return a->is_block_device == b->is_block_device && a->device == b->device &&
-           a->inode == b->inode && !(a->below && b->below);
-}
-
 static bool holds_one(const struct bw_file_set *set, const struct bw_file_identity *wanted)
 {
-    for (size_t i = 0; i < set->files.count; i++)
-        if (is_same(wanted, &set->files.items[i]))
+    for (size_t i = 0; i < set->files.count; i++) {
+        const struct bw_file_identity *file = &set->files.items[i];
+        if (wanted->is_block_device == file->is_block_device && wanted->device == file->device &&
+            wanted->inode == file->inode && !(wanted->below && file->below))
             return true;
+    }
     return false;
 }
 

@@ -30,12 +30,6 @@ static size_t edit_distance(const char *from, size_t from_length, const char *to
     return rows[from_length % 3][to_length];
 }
 
-/* About a third of the letters may be wrong, and three at most: beyond that it is another word. */
-static size_t tolerated_distance(size_t length)
-{
-    return length / 3 < 3 ? length / 3 : 3;
-}
-
 bool bw_is_suggestion(const char *wanted, const char *candidate)
 {
     struct bw_nearest nearest = {.wanted = wanted};
@@ -48,8 +42,9 @@ void bw_nearest_try(struct bw_nearest *nearest, const char *candidate)
     size_t wanted_length = strlen(nearest->wanted), length = strlen(candidate);
     if (wanted_length > LONGEST || length > LONGEST)
         return;
+    /* About a third of the letters may be wrong, and three at most: beyond, it is another word. */
     size_t found = edit_distance(nearest->wanted, wanted_length, candidate, length);
-    if (found > tolerated_distance(wanted_length) || (nearest->best && found >= nearest->distance))
+    if (found > bw_min(wanted_length / 3, 3) || (nearest->best && found >= nearest->distance))
         return;
     nearest->best = candidate;
     nearest->distance = found;

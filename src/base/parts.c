@@ -6,16 +6,10 @@
 
 #include "base/cleanup.h"
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 const char *bw_part_suffix(const char *path)
 {
     static const char split[] = "split_"; /* of btrbk */
-    const char *dot = strrchr(file_name(path), '.');
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     if (!dot)
         return NULL;
     const char *suffix = dot + 1;

@@ -502,21 +502,6 @@ static struct bw_error *add_compressed(struct bw_data_reader *reader,
     return NULL;
 }
 
-/* Decodes compressed inline data, which must reach the end of the file, but no further. */
-static struct bw_error *decode_inline(struct bw_data_reader *reader,
-                                      const struct bw_data_file *file,
-                                      const struct bw_extent *extent,
-                                      const struct bw_stored_extent *stored, uint8_t *output)
-{
-    const uint64_t begin = extent->offset - extent->extent_offset;
-    const size_t shown = (size_t)bw_min(extent->ram_bytes, file->size - begin);
-    reader->kept.logical = 0;
-    BW_TRY(decode_extent(reader, file, stored, reader->decoded, shown));
-    memset(reader->decoded + shown, 0, (size_t)extent->ram_bytes - shown);
-    memcpy(output, reader->decoded + extent->extent_offset, (size_t)extent->length);
-    return NULL;
-}
-
 static struct bw_error *add_inline(struct bw_data_reader *reader, const struct bw_data_file *file,
                                    const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
@@ -526,12 +511,21 @@ static struct bw_error *add_inline(struct bw_data_reader *reader, const struct b
                                             .compression = extent->compression};
     uint8_t *bytes = bw_data_block_allocate(block, (size_t)extent->length);
     struct bw_error *error = NULL;
-    if (reader->fs->no_data)
+    if (reader->fs->no_data) {
         error = bw_error_create(BW_ERROR_NOT_FOUND, "a metadump of btrfs-image has no data");
-    else if (extent->compression == BW_COMPRESS_NONE)
+    } else if (extent->compression == BW_COMPRESS_NONE) {
         memcpy(bytes, piece->inline_data + extent->extent_offset, (size_t)extent->length);
-    else
-        error = decode_inline(reader, file, extent, &stored, bytes);
+    } else {
+        /* Compressed inline data must reach the end of the file, but no further. */
+        const uint64_t begin = extent->offset - extent->extent_offset;
+        const size_t shown = (size_t)bw_min(extent->ram_bytes, file->size - begin);
+        reader->kept.logical = 0;
+        error = decode_extent(reader, file, &stored, reader->decoded, shown);
+        if (!error) {
+            memset(reader->decoded + shown, 0, (size_t)extent->ram_bytes - shown);
+            memcpy(bytes, reader->decoded + extent->extent_offset, (size_t)extent->length);
+        }
+    }
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     struct bw_data_part part = {.kind = BW_DATA_BYTES,

@@ -38,21 +38,6 @@ uint32_t bw_fs_checksum_size(const struct bw_fs *fs)
                                                     : bw_fs_data_checksum(fs));
 }
 
-/* The new type, if the temporary item of the tool exists. */
-static struct bw_error *find_new_type(struct bw_fs *fs, bool *exists, enum bw_checksum_type *type)
-{
-    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
-    bw_fs_items_begin(&items, fs, &fs->root_tree,
-                      (struct bw_key){BW_CSUM_CHANGE, BW_TEMPORARY_ITEM, 0},
-                      (struct bw_key){BW_CSUM_CHANGE, BW_TEMPORARY_ITEM, UINT64_MAX});
-    const struct bw_item *item = bw_fs_items_next(&items);
-    *exists = item && item->key.offset < BW_CHECKSUM_TYPES &&
-              item->key.offset != (uint64_t)fs->superblock.checksum_type;
-    if (*exists)
-        *type = (enum bw_checksum_type)item->key.offset;
-    return bw_fs_items_error(&items);
-}
-
 /* The end of the data whose checksums are under an object id; 0: no checksums. */
 static struct bw_error *find_end(struct bw_fs *fs, uint64_t objectid, enum bw_checksum_type type,
                                  uint64_t *end)
@@ -126,12 +111,24 @@ static struct bw_error *compare_data(struct bw_fs *fs, uint64_t objectid, enum b
 
 struct bw_error *bw_fs_find_data_checksums(struct bw_fs *fs)
 {
-    bool exists, are_new;
+    bool are_new;
     enum bw_checksum_type new;
     uint64_t first, old_end, new_end;
     if (!bw_fs_changes_checksums(fs) || !fs->checksum_trees.count)
         return NULL;
-    BW_TRY(find_new_type(fs, &exists, &new));
+
+    /* The new type is in the temporary item of the tool, if that exists; otherwise, the one that
+     * matches data. */
+    BW_SCOPED(bw_fs_items) struct bw_fs_items items;
+    bw_fs_items_begin(&items, fs, &fs->root_tree,
+                      (struct bw_key){BW_CSUM_CHANGE, BW_TEMPORARY_ITEM, 0},
+                      (struct bw_key){BW_CSUM_CHANGE, BW_TEMPORARY_ITEM, UINT64_MAX});
+    const struct bw_item *item = bw_fs_items_next(&items);
+    bool exists = item && item->key.offset < BW_CHECKSUM_TYPES &&
+                  item->key.offset != (uint64_t)fs->superblock.checksum_type;
+    if (exists)
+        new = (enum bw_checksum_type)item->key.offset;
+    BW_TRY(bw_fs_items_error(&items));
     for (unsigned type = 0; !exists && type < BW_CHECKSUM_TYPES; type++) {
         new = (enum bw_checksum_type)type;
         BW_TRY(bw_checksum_prepare(new));

@@ -67,28 +67,6 @@ struct bw_error *bw_root_verify(const struct bw_fs *fs, const struct bw_tree *tr
     return block ? bw_block_read(&reader, &pointer, block) : bw_error_no_memory();
 }
 
-/* The newest backup that was not tried yet and is neither older than `since` nor newer than the
- * superblock, or NULL. */
-static const struct bw_root_pointer *next_backup(const struct bw_fs *fs, enum bw_super_root which,
-                                                 uint64_t since, bool *tried)
-{
-    const struct bw_root_pointer *best = NULL;
-    size_t best_index = 0;
-    for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
-        const struct bw_backup_root *backup = &fs->superblock.backup_roots[i];
-        const struct bw_root_pointer *root =
-            which == BW_SUPER_CHUNK_ROOT ? &backup->chunk_root : &backup->tree_root;
-        if (tried[i] || !root->bytenr || root->level >= BW_MAX_LEVEL ||
-            root->generation > fs->superblock.generation || root->generation < since ||
-            (best && root->generation <= best->generation))
-            continue;
-        best = root;
-        best_index = i;
-    }
-    tried[best_index] = true;
-    return best;
-}
-
 struct bw_error *bw_root_fall_back(struct bw_fs *fs, enum bw_super_root which, uint64_t since,
                                    struct bw_tree *tree, struct bw_error *why)
 {
@@ -97,12 +75,27 @@ struct bw_error *bw_root_fall_back(struct bw_fs *fs, enum bw_super_root which, u
     if (why->code == BW_ERROR_NO_MEMORY)
         return why; /* the root is not lost */
     for (;;) {
-        const struct bw_root_pointer *backup = next_backup(fs, which, since, tried);
-        if (!backup) {
+        /* The newest backup that was not tried yet and is neither older than `since` nor newer than
+         * the superblock. */
+        const struct bw_root_pointer *best = NULL;
+        size_t best_index = 0;
+        for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
+            const struct bw_backup_root *backup = &fs->superblock.backup_roots[i];
+            const struct bw_root_pointer *root =
+                which == BW_SUPER_CHUNK_ROOT ? &backup->chunk_root : &backup->tree_root;
+            if (tried[i] || !root->bytenr || root->level >= BW_MAX_LEVEL ||
+                root->generation > fs->superblock.generation || root->generation < since ||
+                (best && root->generation <= best->generation))
+                continue;
+            best = root;
+            best_index = i;
+        }
+        if (!best) {
             tree->root = present;
             return why;
         }
-        tree->root = *backup;
+        tried[best_index] = true;
+        tree->root = *best;
         BW_AUTO_ERROR struct bw_error *again = bw_root_verify(fs, tree);
         if (!again)
             break;

@@ -272,15 +272,6 @@ static bool has_good_spaces(const struct bw_xlator_class *xlator)
     return (xlator->below == BW_ADDRESS_NONE) == (xlator->maximum_children == 0);
 }
 
-/* Missing operations are passed to the only child. A class with no child, or with several, must
- * have all operations. */
-static bool has_good_operations(const struct bw_xlator_class *xlator)
-{
-    bool passes = xlator->minimum_children == 1 && xlator->maximum_children == 1;
-    bool measures = xlator->above != BW_ADDRESS_DEVICE || xlator->operations.size;
-    return passes || (xlator->operations.read && measures);
-}
-
 /* Verifies what a shared object exports. */
 static struct bw_error *check_plugin(const struct bw_xlator_api *api, const char *type)
 {
@@ -308,7 +299,11 @@ static struct bw_error *check_plugin(const struct bw_xlator_api *api, const char
     if (!has_good_spaces(xlator))
         return bw_error_create(BW_ERROR_USAGE,
                                "its address spaces and children break the rules of graph.h");
-    if (!has_good_operations(xlator))
+    /* Missing operations are passed to the only child. A class with no child, or with several, must
+     * have all operations. */
+    const bool passes = xlator->minimum_children == 1 && xlator->maximum_children == 1;
+    const bool measures = xlator->above != BW_ADDRESS_DEVICE || xlator->operations.size;
+    if (!passes && !(xlator->operations.read && measures))
         return bw_error_create(BW_ERROR_USAGE, "it lacks the operation read or size");
     if (xlator->takes && !xlator->operations.control)
         return bw_error_create(BW_ERROR_USAGE,

@@ -249,26 +249,6 @@ static struct order *sort_order(struct order *order, struct order *other, size_t
     return order;
 }
 
-/* Makes one entry of attributes for each inode, even if it has several names, by ascending number,
- * and sets its index in the rows. `*inodes`: how many. */
-static struct bw_error *prepare_attributes(struct bw_collector *collector, size_t *inodes)
-{
-    const size_t count = collector->rows.count;
-    BW_TRY(orders_reserve(&collector->order, 2 * count));
-    BW_TRY(attributes_list_reserve(&collector->attributes, count));
-    struct order *order = collector->order.items;
-    for (size_t i = 0; i < count; i++)
-        order[i] = (struct order){collector->rows.items[i].number, (uint32_t)i};
-    order = sort_order(order, order + count, count);
-    *inodes = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (i == 0 || order[i].number != order[i - 1].number)
-            collector->attributes.items[(*inodes)++].number = order[i].number;
-        collector->rows.items[order[i].row].attributes = (uint32_t)*inodes - 1;
-    }
-    return NULL;
-}
-
 /* Reports a problem of an inode; NULL: it has none. */
 static void report_inode(const struct bw_task_scope *scope, uint64_t inode, const char *problem)
 {
@@ -343,8 +323,22 @@ static struct bw_error *look_up(struct bw_collector *collector, const struct bw_
         [BW_ITEM_INVALID] = "its inode has an invalid size",
     };
     struct bw_inode_query *query = &collector->query;
-    size_t count;
-    BW_TRY(prepare_attributes(collector, &count));
+
+    /* One entry of attributes for each inode, even if it has several names, by ascending number. */
+    const size_t rows = collector->rows.count;
+    BW_TRY(orders_reserve(&collector->order, 2 * rows));
+    BW_TRY(attributes_list_reserve(&collector->attributes, rows));
+    struct order *order = collector->order.items;
+    for (size_t i = 0; i < rows; i++)
+        order[i] = (struct order){collector->rows.items[i].number, (uint32_t)i};
+    order = sort_order(order, order + rows, rows);
+    size_t count = 0;
+    for (size_t i = 0; i < rows; i++) {
+        if (i == 0 || order[i].number != order[i - 1].number)
+            collector->attributes.items[count++].number = order[i].number;
+        collector->rows.items[order[i].row].attributes = (uint32_t)count - 1;
+    }
+
     query->lost_blocks = scope->lost_blocks;
     collector->scope = scope;
     BW_TRY(bw_inode_query_run(query, scope->tree, collector->attributes.items, count));
@@ -356,8 +350,7 @@ static struct bw_error *look_up(struct bw_collector *collector, const struct bw_
     }
     /* If the inodes are scattered, as those of hard links may be, larger batches read fewer leaves.
      */
-    if (query->leaves > collector->rows.count / SCATTERED && collector->full < MOST_ROWS &&
-        is_large(collector))
+    if (query->leaves > rows / SCATTERED && collector->full < MOST_ROWS && is_large(collector))
         collector->full *= 2;
     if (collector->xattrs)
         BW_TRY(read_xattrs(collector, scope, count));

@@ -408,17 +408,12 @@ struct bw_error *bw_waves_walk_adopted(struct bw_subvolume_walk *walk)
 
 /* The walk of a subvolume. */
 
-/* Whether a walk enters all directories of the subvolume that it finds. */
-static bool enters_all(const struct bw_subvolume_walk *walk, const struct bw_walk_top *top)
-{
-    return top->inode == BW_SUBVOLUME_ROOT_INODE && !top->shallow && !walk->choice.selection &&
-           !walk->choice.has_maxdepth;
-}
-
 /* Begins with a subvolume: nothing of it is known but its top directory. */
 static struct bw_error *begin_subvolume(struct bw_subvolume_walk *walk,
                                         const struct bw_walk_top *top)
 {
+    const bool enters_all = top->inode == BW_SUBVOLUME_ROOT_INODE && !top->shallow &&
+                            !walk->choice.selection && !walk->choice.has_maxdepth;
     walk->scope = (struct bw_task_scope){.fs = walk->fs,
                                          .tree = &top->subvolume->tree,
                                          .root_leaf = top->root_leaf,
@@ -427,7 +422,7 @@ static struct bw_error *begin_subvolume(struct bw_subvolume_walk *walk,
                                          .prefix = top->prefix,
                                          .prefix_length = top->prefix_length,
                                          .silent = top->silent,
-                                         .is_whole = enters_all(walk, top),
+                                         .is_whole = enters_all,
                                          .output = &walk->output,
                                          .writer = walk->writer,
                                          .choice = &walk->choice,
