@@ -19,7 +19,8 @@ int cmd_usage_error(const struct command *command, const char *reason, const cha
         bw_buffer_format(&shown, ": ");
         bw_escape_words(&shown, argument);
     }
-    fprintf(stderr, "btrfs-walk: %s\nTry 'btrfs-walk ", bw_buffer_text(&shown));
+    fprintf(stderr, "btrfs-walk: %s\nTry 'btrfs-walk ",
+            shown.length ? bw_buffer_text(&shown) : "out of memory");
     if (command != cmd_table[0])
         fprintf(stderr, "%s ", command->name);
     fprintf(stderr, "--help'.\n");
@@ -98,5 +99,5 @@ void cmd_print_unknown_command(const char *word, const char *reason, bool for_he
     if (suggestion.count)
         bw_buffer_append_byte(&line, '?');
     fprintf(stderr, "btrfs-walk: %s\n'btrfs-walk help' lists all commands.\n",
-            bw_buffer_text(&line));
+            line.length ? bw_buffer_text(&line) : "out of memory");
 }
