@@ -370,9 +370,7 @@ struct bw_error *bw_lost_names_find(struct bw_lost_names *names)
             continue;
         }
         bw_fs_report_lost(names->fs, scan.pointer.bytenr, BW_TAKE(scan.error));
-        /* Keys in disorder can make a range that ends before it begins: its keys are unknown. */
-        if (bw_key_compare(&range.low, &range.high) < 0)
-            BW_TRY(names->on_loss(names->context, &range));
+        BW_TRY(names->on_loss(names->context, &range));
     }
     BW_TRY(bw_block_scan_end(&scan));
     return bw_adopted_visit(reader, names->adopted, &scan.first, &scan.last, visit_leaf_names,
