@@ -99,34 +99,52 @@ static void name_no_roots(struct bw_disk_superblock *super, void *closure)
     memset(super->backup_roots, 0, sizeof super->backup_roots);
 }
 
-/* The checksums of the last item of a checksum tree stay, even if items behind it may be lost. */
-static void test_last_checksums(void **state)
+/* If the tree root and the extent tree are lost, items behind the last one of this tree may be
+ * lost, but not before the end of its range. */
+static void expect_last(uint64_t id, struct bw_key key, const void *item, uint16_t size,
+                        uint64_t length)
 {
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
-    const struct bw_key key = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, 8 << 20};
-    const struct bw_key last = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, (8 << 20) + 4 * 4096 - 1};
     struct report_log log = {0};
     struct bw_item_range range;
     struct bw_fs *fs;
-    iw_item(image, BW_CSUM_TREE, key, "sums of 4 blocks", 16);
+    iw_item(image, id, key, item, size);
     iw_write_memory(image);
     lose(image, iw_root_block(image, BW_EXTENT_TREE));
     lose_tree(image, BW_ROOT_TREE);
     iw_superblock_edit(image, IW_ALL_DEVICES, IW_ALL_COPIES, name_no_roots, NULL, true);
     expect_success(open_image(image, &log, &fs));
-    for (int behind = 0; behind < 2; behind++) {
+    const struct bw_tree *tree =
+        id == BW_CSUM_TREE ? &fs->checksum_trees.items[0] : &bw_subvolume_by_id(fs, id)->tree;
+    for (unsigned behind = 0; behind < 2; behind++) {
         unsigned lost = 0;
-        struct bw_key end = last;
-        end.offset += (uint64_t)behind;
-        bw_item_range_begin(&range, &fs->reader, &fs->checksum_trees.items[0], key, end);
+        struct bw_key end = key;
+        end.offset += length - 1 + behind;
+        bw_item_range_begin(&range, &fs->reader, tree, key, end);
         while (bw_item_range_next(&range))
             lost += range.error != NULL;
         expect_success(bw_item_range_end(&range, NULL));
-        assert_int_equal(lost, (unsigned)behind);
+        assert_int_equal(lost, behind);
     }
     bw_fs_close(fs);
     report_log_free(&log);
     iw_destroy(image);
+}
+
+/* A wrong extent covers nothing but its key. */
+static void test_last_items(void **state)
+{
+    const struct bw_key sums = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, 8 << 20};
+    const struct bw_key data = {300, BW_EXTENT_DATA, 4096};
+    struct bw_disk_file_extent extent = {.type = 1,
+                                         .ram_bytes = bw_put64(8192),
+                                         .disk_bytenr = bw_put64(8 << 20),
+                                         .disk_num_bytes = bw_put64(8192),
+                                         .num_bytes = bw_put64(8192)};
+    expect_last(BW_CSUM_TREE, sums, "sums of 4 blocks", 16, 4 * 4096);
+    expect_last(BW_TOP_SUBVOLUME, data, &extent, sizeof extent, 8192);
+    extent.type = 9;
+    expect_last(BW_TOP_SUBVOLUME, data, &extent, sizeof extent, 1);
 }
 
 static void name_root(struct bw_disk_superblock *super, void *closure)
