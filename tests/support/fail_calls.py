@@ -71,7 +71,7 @@ memory read: walk -j1 {raid5-3}
 memory read: ls -lR {plain} /
 memory read: stat {plain} /docs
 memory: stat --json=array {plain} /docs /data
-memory read: cat -j1 {compressed}
+memory read: cat -j1 {compressed} /zstd/top-file /lzo/top-file
 memory read: xattr {plain} /
 memory read: extents {plain} /docs
 memory read write: sum -j1 {plain}
