@@ -132,70 +132,6 @@ static struct bw_error *has_leaves(struct window *window, uint64_t logical, bool
     return NULL;
 }
 
-/* Reads the leaves of the window, in which `key` belongs. `*is_possible`: items can be moved
- * between them. */
-static struct bw_error *read_leaves(struct window *window, const struct bw_key *key, uint32_t size,
-                                    bool *is_possible)
-{
-    struct bw_repair *repair = window->repair;
-    const uint32_t nodesize = repair->fs->superblock.nodesize;
-    const struct entry added = {.key = *key, .needed = size};
-    BW_SCOPED(bw_numbers) struct bw_numbers parents = {0};
-    uint64_t owner = 0;
-    bool is_added = false, is_owned = false;
-    window->entries.count = 0;
-    window->generation = 0;
-    *is_possible = true;
-    for (unsigned i = 0; i < window->count && *is_possible; i++) {
-        uint8_t *block = window->blocks + (size_t)i * nodesize;
-        const struct bw_disk_header *header = (const void *)block;
-        const struct bw_block_pointer child =
-            bw_tree_child_pointer(window->parent, &window->node, window->first + i);
-        BW_AUTO_ERROR struct bw_error *error = bw_block_read(&repair->fs->reader, &child, block);
-        const struct bw_node leaf = bw_node_view(block, nodesize);
-        *is_possible = !error && !bw_repair_is_changed(repair, child.bytenr) &&
-                       bw_leaf_is_packed(&leaf) && leaf.item_count;
-        if (!*is_possible)
-            return NULL;
-        struct bw_numbers *above = i ? &parents : &window->parents;
-        BW_TRY(find_parents(repair, &leaf, child.bytenr, above, is_possible));
-        *is_possible =
-            *is_possible && above->count == window->parents.count &&
-            memcmp(above->items, window->parents.items, above->count * sizeof *above->items) == 0;
-        struct bw_reference reference;
-        struct bw_block_references references = bw_block_references_open(&leaf, 0, false);
-        if (bw_block_references_next(&references, &reference)) {
-            *is_possible = *is_possible && (!is_owned || owner == bw_get64(header->owner));
-            owner = bw_get64(header->owner);
-            is_owned = true;
-        }
-        window->generation = bw_max(window->generation, child.expectation.generation);
-
-        struct bw_item item;
-        for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);) {
-            const int order = bw_key_compare(&item.key, key);
-            if (!is_added && order >= 0) {
-                window->added = window->entries.count;
-                BW_TRY(entries_push(&window->entries, added));
-                is_added = true;
-            }
-            if (order)
-                BW_TRY(entries_push(&window->entries,
-                                    (struct entry){item.key, item.data, item.size, item.size}));
-            else /* the item gets another size */
-                window->entries.items[window->added] =
-                    (struct entry){*key, item.data, item.size, size};
-        }
-    }
-    if (!is_added && *is_possible) {
-        window->added = window->entries.count;
-        BW_TRY(entries_push(&window->entries, added));
-    }
-    for (size_t i = 0; i < window->parents.count && *is_possible; i++)
-        BW_TRY(has_leaves(window, window->parents.items[i], is_possible));
-    return NULL;
-}
-
 /* Divides the items among the leaves, evenly. False if they do not fit. No leaf begins with the new
  * item, because a search for its key leads to the leaf before. */
 static bool divide(struct window *window)
@@ -228,6 +164,75 @@ static bool divide(struct window *window)
         window->ends[i] = at;
     }
     return at == entries->count;
+}
+
+/* Reads the leaves of the window, in which `key` belongs, and divides their items. `*is_possible`:
+ * all fit, and can be moved. The nodes above, which take longest, are searched last. */
+static struct bw_error *read_leaves(struct window *window, const struct bw_key *key, uint32_t size,
+                                    bool *is_possible)
+{
+    struct bw_repair *repair = window->repair;
+    const uint32_t nodesize = repair->fs->superblock.nodesize;
+    const struct entry added = {.key = *key, .needed = size};
+    BW_SCOPED(bw_numbers) struct bw_numbers parents = {0};
+    uint64_t owner = 0;
+    bool is_added = false, is_owned = false;
+    window->entries.count = 0;
+    window->generation = 0;
+    *is_possible = true;
+    for (unsigned i = 0; i < window->count && *is_possible; i++) {
+        uint8_t *block = window->blocks + (size_t)i * nodesize;
+        const struct bw_disk_header *header = (const void *)block;
+        const struct bw_block_pointer child =
+            bw_tree_child_pointer(window->parent, &window->node, window->first + i);
+        BW_AUTO_ERROR struct bw_error *error = bw_block_read(&repair->fs->reader, &child, block);
+        const struct bw_node leaf = bw_node_view(block, nodesize);
+        *is_possible = !error && !bw_repair_is_changed(repair, child.bytenr) &&
+                       bw_leaf_is_packed(&leaf) && leaf.item_count;
+        if (!*is_possible)
+            return NULL;
+        struct bw_reference reference;
+        struct bw_block_references references = bw_block_references_open(&leaf, 0, false);
+        if (bw_block_references_next(&references, &reference)) {
+            *is_possible = *is_possible && (!is_owned || owner == bw_get64(header->owner));
+            owner = bw_get64(header->owner);
+            is_owned = true;
+        }
+        window->generation = bw_max(window->generation, child.expectation.generation);
+
+        struct bw_item item;
+        for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);) {
+            const int order = bw_key_compare(&item.key, key);
+            if (!is_added && order >= 0) {
+                window->added = window->entries.count;
+                BW_TRY(entries_push(&window->entries, added));
+                is_added = true;
+            }
+            if (order)
+                BW_TRY(entries_push(&window->entries,
+                                    (struct entry){item.key, item.data, item.size, item.size}));
+            else /* the item gets another size */
+                window->entries.items[window->added] =
+                    (struct entry){*key, item.data, item.size, size};
+        }
+    }
+    if (!is_added && *is_possible) {
+        window->added = window->entries.count;
+        BW_TRY(entries_push(&window->entries, added));
+    }
+    *is_possible = *is_possible && divide(window);
+    for (unsigned i = 0; i < window->count && *is_possible; i++) {
+        const struct bw_node leaf = bw_node_view(window->blocks + (size_t)i * nodesize, nodesize);
+        const uint64_t logical = bw_node_pointer_at(&window->node, window->first + i).bytenr;
+        struct bw_numbers *above = i ? &parents : &window->parents;
+        BW_TRY(find_parents(repair, &leaf, logical, above, is_possible));
+        *is_possible =
+            *is_possible && above->count == window->parents.count &&
+            memcmp(above->items, window->parents.items, above->count * sizeof *above->items) == 0;
+    }
+    for (size_t i = 0; i < window->parents.count && *is_possible; i++)
+        BW_TRY(has_leaves(window, window->parents.items[i], is_possible));
+    return NULL;
 }
 
 /* Plans the new contents of the leaves, and their keys in the nodes. */
@@ -321,9 +326,8 @@ struct bw_error *bw_repair_make_room(struct bw_repair *repair,
         for (; window.first <= slot && window.first + window.count <= window.node.item_count &&
                !is_planned && !error;
              window.first++) {
-            bool is_possible;
-            error = read_leaves(&window, key, size, &is_possible);
-            is_planned = !error && is_possible && divide(&window);
+            error = read_leaves(&window, key, size, &is_planned);
+            is_planned = is_planned && !error;
             if (is_planned)
                 error = plan_leaves(&window, finding);
         }
