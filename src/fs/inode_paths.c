@@ -107,6 +107,7 @@ static struct bw_error *cache_path(struct bw_inode_paths *paths, uint64_t inode)
     /* Step up to a directory with a known path. */
     BW_AUTO_BUFFER struct bw_buffer inside = {0};
     const size_t first = paths->directories.count;
+    const uint64_t bottom = inode;
     uint32_t known;
     while ((known = bw_key_map_get(&paths->known, inode, UINT32_MAX)) == UINT32_MAX &&
            inside.length < LONGEST_PATH) {
@@ -124,8 +125,13 @@ static struct bw_error *cache_path(struct bw_inode_paths *paths, uint64_t inode)
     const struct bw_known_directory *base = NULL;
     if (known != UINT32_MAX)
         base = &paths->directories.items[known];
-    if (inside.length >= LONGEST_PATH || (base && inside.length + base->length > LONGEST_PATH))
+    if (inside.length >= LONGEST_PATH || (base && inside.length + base->length > LONGEST_PATH)) {
+        bw_fs_report_text(paths->fs, BW_DAMAGE, BW_ERROR_UNSUPPORTED,
+                          "subvolume %" PRIu64 ": directory inode %" PRIu64
+                          ": its path is longer than %d KiB",
+                          paths->subvolume->tree.id, bottom, LONGEST_PATH >> 10);
         return set_paths_since(paths, first, NULL) ? NULL : bw_error_no_memory();
+    }
     if (!base || !base->length)
         return NULL;
     BW_AUTO_BUFFER struct bw_buffer path = {0};

@@ -80,9 +80,10 @@ static void test_too_long(void **state)
     uint64_t circle[2], chain[4], deepest;
     struct iw_image *image = make_image(circle, chain, &deepest);
     struct bw_fs *fs;
+    struct report_log log = {0};
     size_t shortest = 0;
     iw_write_memory(image);
-    expect_success(open_image(image, NULL, &fs));
+    expect_success(open_image(image, &log, &fs));
     struct bw_inode_paths paths = {.fs = fs};
     for (unsigned i = 0; i < DEPTH; i++) {
         struct bw_buffer text = {0};
@@ -91,7 +92,9 @@ static void test_too_long(void **state)
         bw_buffer_free(&text);
     }
     assert_int_equal(shortest, 1 + 250 + 1);
+    assert_true(report_log_count(&log, ": its path is longer than 64 KiB") > 0);
     bw_inode_paths_free(&paths);
     bw_fs_close(fs);
+    report_log_free(&log);
     iw_destroy(image);
 }
