@@ -81,8 +81,9 @@ size_t bw_repair_count(const struct bw_repair *repair);
 /** Change number `index`, a record of btrfs-walk/records.h that is valid as long as the plan. */
 void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_repairinfo *row);
 
-/** Chooses a change that is not settled, or leaves it out, and forgets how it failed. At first, all
- * are chosen except those of BW_REPAIR_ROLLED_BACK, BW_REPAIR_LOSS and BW_REPAIR_RESEALED. */
+/** Chooses a change that is not settled, or leaves it out, and forgets how it failed; with it, all
+ * changes that are right only together with it. At first, all are chosen except those of
+ * BW_REPAIR_ROLLED_BACK, BW_REPAIR_LOSS and BW_REPAIR_RESEALED. */
 void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen);
 
 /** Findings (not notes) of the check that no change of the plan is about. */

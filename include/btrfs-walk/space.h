@@ -170,6 +170,7 @@ struct bw_used_options {
     /** Called repeatedly; false ends the search with BW_ERROR_STOPPED. May be NULL. */
     bool (*progress)(void *context);
     void *context; /**< of `progress` */
+    bool is_quiet; /**< do not report that the extent tree is incomplete */
 };
 
 /** The space in use. Once ranges of a device have been passed on and until a range is added, any

@@ -211,7 +211,7 @@ static struct bw_error *read_extents(struct bw_used_map *map, const struct bw_tr
     }
     if (!error && (empty || stream.after_loss))
         error = add_unknown(map, empty ? 0 : last, UINT64_MAX);
-    if (empty || stream.lost)
+    if ((empty || stream.lost) && !map->options.is_quiet)
         bw_fs_report_text(map->fs, BW_DAMAGE, BW_ERROR_CORRUPT,
                           "the extent tree is incomplete: more space may count as in use");
     return bw_item_stream_end(&stream, error);

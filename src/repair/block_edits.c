@@ -135,6 +135,7 @@ static struct bw_error *add_edit(struct bw_repair *repair, struct bw_repair_find
                                           .offset = BW_ABSENT,
                                           .length = edit->length,
                                           .what = edit->what,
+                                          .plural = edit->plural,
                                           .why = edit->why ? strdup(edit->why) : NULL,
                                           .proof = edit->proof ? strdup(edit->proof) : NULL,
                                           .loss = edit->loss ? strdup(edit->loss) : NULL,

@@ -109,6 +109,7 @@ static struct bw_error *find_places(struct extent_tree *self)
 {
     struct bw_fs *fs = self->repair->fs;
     const uint32_t nodesize = fs->superblock.nodesize;
+    const struct bw_used_options quiet = {.struct_size = sizeof quiet, .is_quiet = true};
     BW_SCOPED(bw_range_set) struct bw_range_set used = {0};
     BW_SCOPED(bw_chunk_list) struct bw_chunk_list chunks = {0};
     struct bw_used_map *map;
@@ -124,7 +125,7 @@ static struct bw_error *find_places(struct extent_tree *self)
     }
     bw_range_set_join(&used);
     BW_TRY(bw_numbers_push(&self->places, self->tree.root.bytenr));
-    BW_TRY(bw_used_map_open(fs, NULL, &map));
+    BW_TRY(bw_used_map_open(fs, &quiet, &map));
     struct bw_error *error = NULL;
     const unsigned passes = fs->block_group_tree.id ? 1 : 2;
     for (size_t i = 0; i < passes * chunks.count && !error; i++) {
@@ -273,6 +274,7 @@ static struct bw_error *plan_blocks(struct extent_tree *self, struct bw_repair_f
             BW_TRY(bw_repair_edit_contents(
                 repair, finding, place_of(self, i), bytes,
                 (struct bw_repair_edit){.what = "block of a new extent tree",
+                                        .plural = "blocks of a new extent tree",
                                         .why = "a node of the tree is lost",
                                         .proof = "the references to extents in all other trees, "
                                                  "and all chunks",

@@ -107,7 +107,8 @@ static struct bw_error *refuse(struct bw_repair *repair, size_t number, const ch
         struct bw_repair_change *change = &changes->items[i];
         if (!change->chosen || (i != number && !(group && change->group == group)))
             continue;
-        bw_repair_choose(repair, i, false);
+        change->chosen = false;
+        free(change->failure);
         change->failure = strdup(reason);
         if (!change->failure)
             return bw_error_no_memory();
@@ -181,8 +182,8 @@ static struct bw_error *try_changes(struct bw_repair *repair, bool goes_on, uint
         enum { MOST_NAMED = 10 };
         BW_AUTO_BUFFER struct bw_buffer text = {0};
         size_t count = 0;
-        for (size_t i = 0; i < repair->changes.count; i++)
-            if (repair->changes.items[i].failure && count++ < MOST_NAMED)
+        for (size_t i = 0; i < repair->rows.count; i++)
+            if (repair->changes.items[repair->rows.items[i]].failure && count++ < MOST_NAMED)
                 bw_buffer_format(&text, "%s%zu", count > 1 ? ", " : "", i + 1);
         bw_buffer_format(&text, "%s%c", count > MOST_NAMED ? ", ..." : "", '\0');
         return bw_error_prefix(BW_TAKE(reason), "change %s", text.failed ? "" : text.data);

@@ -116,6 +116,20 @@ static struct bw_error *join(struct bw_repair_change *change, struct bw_repair_c
     return NULL;
 }
 
+struct bw_error *bw_repair_push(struct bw_repair *repair, struct bw_repair_change change)
+{
+    const struct bw_repair_changes *changes = &repair->changes;
+    const struct bw_repair_change *last = NULL;
+    if (changes->count > repair->first)
+        last = &changes->items[changes->count - 1];
+    const bool is_part = last && change.group && change.plural && last->group == change.group &&
+                         last->what == change.what && strcmp(last->why, change.why) == 0 &&
+                         strcmp(last->proof, change.proof) == 0;
+    if (!is_part)
+        BW_TRY(bw_sizes_push(&repair->rows, changes->count));
+    return bw_repair_changes_push(&repair->changes, change);
+}
+
 struct bw_error *bw_repair_split(struct bw_repair *repair, size_t number, uint64_t at)
 {
     struct bw_repair_change *change = &repair->changes.items[number], rest = *change;
@@ -131,7 +145,7 @@ struct bw_error *bw_repair_split(struct bw_repair *repair, size_t number, uint64
     if (!error) {
         memcpy(rest.bytes, change->bytes + at, rest.length);
         change->length = at;
-        error = bw_repair_changes_push(&repair->changes, rest);
+        error = bw_repair_push(repair, rest);
     }
     if (error)
         change_free(&rest);
@@ -168,7 +182,7 @@ struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change
     else if (neighbour)
         error = join(neighbour, &change);
     else
-        error = bw_repair_changes_push(&repair->changes, change);
+        error = bw_repair_push(repair, change);
     if (error)
         change_free(&change);
     return error;
@@ -242,6 +256,20 @@ static int compare_hashes(const void *first, const void *second)
     return bw_compare(a->hash, b->hash);
 }
 
+/* Leaves out groups with a change that is not chosen by default. */
+static struct bw_error *complete_groups(struct bw_repair *repair)
+{
+    BW_SCOPED(bw_number_set) struct bw_number_set incomplete = {0};
+    const struct bw_repair_changes *changes = &repair->changes;
+    bool is_new;
+    for (size_t i = repair->first; i < changes->count; i++)
+        if (changes->items[i].group && !changes->items[i].chosen)
+            BW_TRY(bw_number_set_insert(&incomplete, changes->items[i].group, &is_new));
+    for (size_t i = repair->first; i < changes->count; i++)
+        changes->items[i].chosen &= !bw_number_set_has(&incomplete, changes->items[i].group);
+    return NULL;
+}
+
 struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
 {
     const bool was_about_blocks = repair->is_about_blocks;
@@ -284,6 +312,7 @@ struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
     }
     bw_repair_findings_sort(&repair->findings, compare_hashes);
     BW_TRY(bw_repair_index_changes(repair));
+    BW_TRY(complete_groups(repair));
 
     /* A finding with which the plan began may have no change in the end: no copy was good enough.
      */
@@ -398,6 +427,7 @@ void bw_repair_close(struct bw_repair *repair)
     for (size_t i = 0; repair->file_patches && i < repair->how.path_count; i++)
         bw_patch_free(&repair->file_patches[i]);
     bw_repair_changes_free(&repair->changes);
+    bw_sizes_free(&repair->rows);
     bw_repair_index_free(&repair->index);
     bw_repair_findings_free(&repair->findings);
     bw_repair_findings_free(&repair->after);
@@ -412,12 +442,24 @@ void bw_repair_close(struct bw_repair *repair)
 
 size_t bw_repair_count(const struct bw_repair *repair)
 {
-    return repair->changes.count;
+    return repair->rows.count;
+}
+
+/* The first change after a row. */
+static size_t row_end(const struct bw_repair *repair, size_t index)
+{
+    return index + 1 < repair->rows.count ? repair->rows.items[index + 1] : repair->changes.count;
 }
 
 void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_repairinfo *row)
 {
-    const struct bw_repair_change *change = &repair->changes.items[index];
+    const size_t first = repair->rows.items[index];
+    const struct bw_repair_change *change = &repair->changes.items[first];
+    uint64_t parts = row_end(repair, index) - first, length = change->length;
+    if (parts > 1)
+        length *= parts;
+    else if (bw_repair_is_joined(change))
+        parts = length / change->unit;
     *row =
         (struct bw_repairinfo){.id = index + 1,
                                .class_name = bw_repair_class_name(change->class_number),
@@ -425,8 +467,9 @@ void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_re
                                .devid = change->devid,
                                .offset = change->offset,
                                .logical = change->logical,
-                               .length = change->length,
-                               .what = bw_repair_is_joined(change) ? change->plural : change->what,
+                               .length = length,
+                               .what = parts > 1 ? change->plural : change->what,
+                               .part_count = parts,
                                .why = change->why,
                                .proof = change->proof,
                                .loss = change->loss,
@@ -435,10 +478,15 @@ void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_re
 
 void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen)
 {
-    if (index < repair->first)
-        return;
-    repair->changes.items[index].chosen = chosen;
-    free(BW_TAKE(repair->changes.items[index].failure));
+    const size_t first = repair->rows.items[index], end = row_end(repair, index);
+    const unsigned group = repair->changes.items[first].group;
+    for (size_t i = repair->first; i < repair->changes.count; i++) {
+        struct bw_repair_change *change = &repair->changes.items[i];
+        if ((i < first || i >= end) && (!group || change->group != group || first < repair->first))
+            continue;
+        change->chosen = chosen;
+        free(BW_TAKE(change->failure));
+    }
 }
 
 uint64_t bw_repair_remaining(const struct bw_repair *repair)

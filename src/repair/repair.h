@@ -92,7 +92,7 @@ static inline const struct bw_tree *bw_repair_group_tree(const struct bw_fs *fs)
 struct bw_repair_change {
     enum bw_repair_class class_number;
     uint64_t logical, devid, offset, length; /**< BW_ABSENT: does not apply */
-    const char *what, *plural; /**< `plural`: of copies of blocks or sectors, which are joined */
+    const char *what, *plural; /**< `plural`: of blocks or sectors that are one row of the plan */
     uint32_t unit; /**< bytes of such a block or sector; 0: the change has only one part */
     char *why, *proof, *loss; /**< owned; `loss` may be NULL */
     char *failure;            /**< why the trial refuses it; owned; NULL: it does not */
@@ -189,6 +189,7 @@ struct bw_repair {
     struct bw_repair_findings findings; /**< in `fs`; by hash, once the plan is made */
     struct bw_repair_findings after;    /**< of the last check, in `tried` */
     struct bw_repair_changes changes;
+    struct bw_sizes rows; /**< the first change of each row of the plan */
     struct bw_repair_index index; /**< of the changes, by address, once the plan is made */
     struct bw_repair_conversion conversion;
     struct bw_numbers converted; /**< addresses of the blocks that it has changed */
@@ -219,6 +220,10 @@ void bw_repair_all_items(struct bw_fs_items *items, struct bw_fs *fs, const stru
 /** Adds a change, unless an earlier round has left it out, or joins it to one. Takes `change.why`,
  * `change.proof` and `change.loss`, of which the first two are NULL only if memory ran out. */
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change);
+
+/** Adds a change to the list: to the row of the last one, if both are parts of one group with the
+ * same texts. (plan.c) */
+struct bw_error *bw_repair_push(struct bw_repair *repair, struct bw_repair_change change);
 
 /** Divides a change of several blocks or sectors at byte `at`: the rest becomes the last change of
  * the round, which is not in the index yet. (plan.c) */
@@ -319,7 +324,7 @@ struct bw_repair_edit {
     bool is_deletion; /**< of the item with the key `key`; length 0 */
     bool is_addition; /**< of that item: its data are `bytes` */
     struct bw_key key;
-    const char *what;
+    const char *what, *plural;      /**< as in bw_repair_change; `plural` may be NULL */
     const char *why, *proof, *loss; /**< copied; `loss` may be NULL */
     unsigned group;                 /**< as bw_repair_change.group */
     bool is_unproved;               /**< class BW_REPAIR_RESEALED */

@@ -57,6 +57,11 @@ expect "only what it hides" 2 'the plan has 1 change$' \
 expect "a number behind the last one" 2 '^btrfs-walk: --id 1,2,3: the plan has 2 changes$' \
     repair --id 1,2,3 "$image"
 is "a number behind the last one: no plan" "$(cat "$WORK/out")" ""
+cp "$image" "$WORK/hidden"
+flip 80 1 31080448
+is "one of two blocks: nothing of the next round is in the plan" \
+    "$("$PROGRAM" repair -q -o id,chosen --id 1 "$image" 2> /dev/null)" $'1\t1\n2\t0'
+cp "$WORK/hidden" "$image"
 repairs "both by their numbers" plain $'1\tblock-stale\n1\tlink-count' --id 1,2
 
 # Three levels: a node with a wrong key, a leaf with a wrong generation, an inode with a wrong size.
@@ -120,28 +125,45 @@ for fixture in changes space-cache-v1; do
     rm -f "$WORK/fixed.qcow2"
     expect "$fixture: a lost root of the extent tree" 0 damage \
         repair -f "$WORK/fixed.qcow2" "$image"
+    is "$fixture: the space in use does not matter" "$(grep 'count as in use' "$WORK/err")" ""
     qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img"
     expect "$fixture: check" 0 . check "$WORK/fixed.img"
     is "$fixture: the files" "$("$PROGRAM" sum --relative "$WORK/fixed.img" | cksum)" \
         "$("$PROGRAM" sum --relative "$fixtures/$fixture/dev1.img" | cksum)"
     expect "$fixture: a second repair" 0 'nothing to repair' \
         repair -f "$WORK/none.qcow2" "$WORK/fixed.img"
+
+    # The tree is one change of the plan, which is made as a whole.
+    is "$fixture: the plan" \
+        "$("$PROGRAM" repair -q -o id,part_count,what "$image" 2> /dev/null | head -n 1)" \
+        "1"$'\t'"$("$PROGRAM" dump -q -o logical --tree extent "$WORK/fixed.img" | sort -u |
+            wc -l)"$'\tblocks of a new extent tree'
+    rm -f "$WORK/fixed.qcow2"
+    "$PROGRAM" repair -q -f "$WORK/fixed.qcow2" --id 1 "$image" > "$WORK/out" 2> "$WORK/err"
+    extents=$("$PROGRAM" dump -q --tree extent "$WORK/fixed.img" | grep -c '_ITEM')
+    is "$fixture: only the new tree" "$("$PROGRAM" dump -q --tree extent --patch \
+        "$WORK/fixed.qcow2" "$image" | grep -c '_ITEM')" "$extents"
 done
 
 # As long as there is a valid free space tree, the places of the lost tree are taken first. What
 # only a log tree uses is not free: its blocks, and in mixed groups extents of files.
 cp --sparse=always "$fixtures/mixed/dev1.img" "$image"
 lose 5611520
-is "places of the lost tree" \
-    "$("$PROGRAM" repair -q -o logical "$image" 2> /dev/null | head -n 3)" \
-    $'5611520\n5615616\n5623808'
+rm -f "$WORK/fixed.qcow2"
+expect "places of the lost tree: repair" 0 damage repair -f "$WORK/fixed.qcow2" "$image"
+places() {
+    "$PROGRAM" dump -q -o logical --tree extent --patch "$WORK/fixed.qcow2" "$image" | sort -u
+}
+is "places of the lost tree" "$(places)" $'5611520\n5615616\n5623808'
 cp --sparse=always "$fixtures/mixed/dev1.img" "$image"
 holds "the free space tree is not valid" change "$image" super 180 8 1
 holds "a log tree is made" \
     python3 "$ROOT/tests/support/make_log.py" "$image" 8388608 5242880 5246976
 lose 5611520
-is "places that the log does not use" "$("$PROGRAM" repair -q -o logical "$image" 2> /dev/null)" \
-    $'5611520\n5251072\n5255168'
+rm -f "$WORK/fixed.qcow2"
+expect "places that the log does not use: repair" 0 damage \
+    repair -f "$WORK/fixed.qcow2" "$image"
+is "places that the log does not use" "$(places)" $'5251072\n5255168\n5611520'
 
 # With simple quotas, only its item has the owner of an extent of data. None of the items is made.
 cp --sparse=always "$fixtures/simple-quota/dev1.img" "$image"

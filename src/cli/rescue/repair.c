@@ -66,6 +66,7 @@ struct repair {
     uint64_t *devids;                /* of the images; 0: none that belongs to the file system */
     char *base;                      /* absolute path of the folder of the overlays */
     struct bw_search_limit searches; /* of all trials together, for flipped bits */
+    size_t count;                    /* rows of the plan, without those that were not tried */
     size_t chosen, failed;           /* changes */
     bool is_tried;                   /* there was a trial */
 };
@@ -135,23 +136,34 @@ static struct bw_error *find_places(void *context, const struct bw_fs *planned)
 
 /* Choosing. */
 
-/* Chooses the changes from `first` on that --id lists. `*is_partial`: a default change is not
- * listed, so later rounds would have other numbers than the printed plan. */
-static void choose_ids(struct repair *repair, size_t first, bool *is_partial)
+/* Chooses the changes from `first` on that --id lists, each with those that it needs.
+ * `*is_partial`: a default change is not among them, so later rounds would have other numbers than
+ * the printed plan. */
+static struct bw_error *choose_ids(struct repair *repair, size_t first, bool *is_partial)
 {
     const size_t count = bw_repair_count(repair->plan);
+    struct bw_repairinfo row;
+    BW_AUTO_FREE bool *defaults = calloc(count + 1, sizeof *defaults);
+    if (!defaults)
+        return bw_error_no_memory();
     for (size_t i = first; i < count; i++) {
-        struct bw_repairinfo row;
-        bool is_listed = false;
-        for (const char *list = repair->settings->ids; *list;) {
-            char *end;
-            is_listed |= strtoull(list, &end, 10) == i + 1;
-            list = *end ? end + 1 : end;
-        }
         bw_repair_change(repair->plan, i, &row);
-        *is_partial |= row.chosen == 1 && !is_listed;
-        bw_repair_choose(repair->plan, i, is_listed);
+        defaults[i] = row.chosen == 1;
     }
+    for (size_t i = first; i < count; i++)
+        bw_repair_choose(repair->plan, i, false);
+    for (const char *list = repair->settings->ids; *list;) {
+        char *end;
+        const unsigned long long id = strtoull(list, &end, 10);
+        if (id > first && id <= count)
+            bw_repair_choose(repair->plan, (size_t)id - 1, true);
+        list = *end ? end + 1 : end;
+    }
+    for (size_t i = first; i < count; i++) {
+        bw_repair_change(repair->plan, i, &row);
+        *is_partial |= defaults[i] && row.chosen != 1;
+    }
+    return NULL;
 }
 
 /* Also chooses the changes from `first` on that have a class in --allow. */
@@ -306,9 +318,10 @@ static struct bw_error *make_rounds(struct repair *repair, bool has_overlays, ui
     const char *ids = repair->settings->ids;
     bool is_new = true, is_partial = false;
     for (size_t first = 0; is_new && !is_partial;) {
+        repair->count = bw_repair_count(repair->plan);
         size_t chosen = 0;
         if (ids)
-            choose_ids(repair, first, &is_partial);
+            BW_TRY(choose_ids(repair, first, &is_partial));
         else
             BW_TRY(choose_classes(repair, first));
         for (size_t i = first; i < bw_repair_count(repair->plan); i++) {
@@ -322,10 +335,12 @@ static struct bw_error *make_rounds(struct repair *repair, bool has_overlays, ui
         if (chosen) {
             repair->is_tried = true;
             cmd_progress_step("trying", 1, 1);
-            BW_TRY(ids ? bw_repair_try(repair->plan, left)
-                       : bw_repair_try_each(repair->plan, left));
+            struct bw_error *error = ids ? bw_repair_try(repair->plan, left)
+                                         : bw_repair_try_each(repair->plan, left);
+            repair->count = bw_repair_count(repair->plan); /* some may be divided */
+            BW_TRY(error);
         }
-        first = bw_repair_count(repair->plan);
+        first = repair->count;
         BW_TRY(bw_repair_plan_again(repair->plan, &is_new));
     }
     return NULL;
@@ -374,7 +389,7 @@ static bool on_progress(void *context, const struct bw_check_progress *progress)
 static struct bw_error *print_changes(struct cmd_format *format, struct repair *repair)
 {
     repair->chosen = 0;
-    for (size_t i = 0; i < bw_repair_count(repair->plan); i++) {
+    for (size_t i = 0; i < repair->count; i++) {
         struct bw_repairinfo row;
         bw_repair_change(repair->plan, i, &row);
         BW_TRY(cmd_format_write(format, &row, sizeof row));
@@ -414,7 +429,7 @@ static struct bw_error *list(struct cmd_format *format, void *context)
         make_rounds(repair, writes && settings->format == FORMAT_OVERLAY, &after);
     if (failure && !repair->is_tried)
         return BW_TAKE(failure);
-    const size_t count = bw_repair_count(repair->plan);
+    const size_t count = repair->count;
     if (!failure && settings->ids && !are_ids(settings->ids, count))
         return bw_error_create(BW_ERROR_USAGE, "--id %s: the plan has %zu change%s", settings->ids,
                                count, bw_plural(count));

@@ -192,6 +192,12 @@ static void group(void **state)
     assert_int_equal(left, 2);
     for (unsigned i = 0; i < FILES; i++)
         assert_int_equal(row_of(&scene, i).chosen, i == 0 || i == 2);
+    for (unsigned is_chosen = 2; is_chosen-- > 0;) { /* and are chosen together */
+        bw_repair_choose(scene.repair, change_of(&scene, 3), is_chosen);
+        assert_int_equal(row_of(&scene, 1).chosen, is_chosen);
+        assert_int_equal(row_of(&scene, 2).chosen, 1);
+        assert_null(row_of(&scene, 1).failure);
+    }
     end(&scene);
 }
 
