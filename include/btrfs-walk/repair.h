@@ -51,7 +51,7 @@ struct bw_repair_options {
      * an overlay of its contents is possible, whose backing file has this format. May be NULL. */
     const char *const *containers;
     uint64_t most_findings; /**< more are refused; 0: 1 Mi */
-    uint64_t most_bytes;    /**< new bytes of all changes; more are refused; 0: 1 GiB */
+    uint64_t most_bytes;    /**< new bytes of all changes; others are left out; 0: 1 GiB */
 };
 
 /** A plan. One thread at a time may use it. */

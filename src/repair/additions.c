@@ -306,6 +306,20 @@ static struct bw_error *has_all_entries(struct bw_repair *repair, const struct b
     return NULL;
 }
 
+/* The ORPHAN_ITEM of an inode without links, with which the next mount deletes it. */
+static struct bw_error *plan_orphan(struct bw_repair *repair, struct bw_repair_finding *finding,
+                                    const struct bw_tree *tree)
+{
+    const struct bw_key key = {BW_ORPHAN, BW_ORPHAN_ITEM, finding->inode};
+    const struct bw_buffer none = {0};
+    if (finding->inode == BW_ABSENT || bw_repair_lacks_blocks(repair))
+        return NULL;
+    return bw_repair_plan_item(
+        repair, finding, tree, &key, &none,
+        (struct bw_repair_edit){.what = "mark of an inode that a mount deletes",
+                                .proof = "its link count is 0, and it has no name"});
+}
+
 /* The INODE_REF of an inode in a directory, from the two entries of each of its names. If this item
  * is there, and all of its names are right, a name that lacks a reference had an INODE_EXTREF. */
 static struct bw_error *plan_inode_ref(struct bw_repair *repair, struct bw_repair_finding *finding,
@@ -603,6 +617,8 @@ struct bw_error *bw_repair_plan_additions(struct bw_repair *repair)
         else if (tree && bw_repair_is(finding, "inode-ref-missing") &&
                  finding->key.type == BW_INODE_REF)
             BW_TRY(plan_inode_ref(repair, finding, &tree->tree));
+        else if (tree && bw_repair_is(finding, "orphan-missing"))
+            BW_TRY(plan_orphan(repair, finding, &tree->tree));
         else if (tree && bw_repair_is(finding, "entry-index"))
             BW_TRY(plan_indexes(repair, finding, &tree->tree));
         else if (tree && bw_repair_is(finding, "entry-missing") && finding->key.type == BW_DIR_ITEM)

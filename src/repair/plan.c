@@ -152,6 +152,22 @@ struct bw_error *bw_repair_split(struct bw_repair *repair, size_t number, uint64
     return error;
 }
 
+/* Leaves out a change for which there is no more memory, and its group; the first one is reported.
+ */
+static struct bw_error *leave_out(struct bw_repair *repair, const struct bw_repair_change *change)
+{
+    if (!repair->is_limited)
+        bw_fs_report(repair->given, BW_WARNING,
+                     bw_error_create(BW_ERROR_UNSUPPORTED,
+                                     "the plan omits changes, the first at %" PRIu64
+                                     ": more than %" PRIu64 " MiB are too much for one repair in "
+                                     "memory; repair the result again",
+                                     change->logical, repair->options.most_bytes >> 20));
+    repair->is_limited = true;
+    bool is_new;
+    return change->group ? bw_number_set_insert(&repair->incomplete, change->group, &is_new) : NULL;
+}
+
 struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change change)
 {
     change.chosen = change.class_number < BW_REPAIR_ROLLED_BACK;
@@ -168,23 +184,23 @@ struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change
         change_free(&change);
         return NULL;
     }
-    repair->bytes += change.bytes ? change.length : 0;
     struct bw_repair_change *neighbour = NULL;
     if (change.why && change.proof)
         neighbour = find_neighbour(repair, &change);
+    const uint64_t bytes = change.bytes ? change.length : 0;
     if (!change.why || !change.proof)
         error = bw_error_no_memory();
-    else if (repair->bytes > repair->options.most_bytes)
-        error = bw_error_create(BW_ERROR_UNSUPPORTED,
-                                "more than %" PRIu64 " MiB would be changed, which is too much for "
-                                "a repair in memory: 'rescue' saves the files",
-                                repair->options.most_bytes >> 20);
-    else if (neighbour)
-        error = join(neighbour, &change);
-    else
-        error = bw_repair_push(repair, change);
+    if (!error && bytes > repair->options.most_bytes - repair->bytes) {
+        error = leave_out(repair, &change);
+        change_free(&change);
+        return error;
+    }
+    if (!error)
+        error = neighbour ? join(neighbour, &change) : bw_repair_push(repair, change);
     if (error)
         change_free(&change);
+    else
+        repair->bytes += bytes;
     return error;
 }
 
@@ -256,17 +272,18 @@ static int compare_hashes(const void *first, const void *second)
     return bw_compare(a->hash, b->hash);
 }
 
-/* Leaves out groups with a change that is not chosen by default. */
+/* Leaves out groups with a change that is not chosen by default, or for which there was no memory.
+ */
 static struct bw_error *complete_groups(struct bw_repair *repair)
 {
-    BW_SCOPED(bw_number_set) struct bw_number_set incomplete = {0};
     const struct bw_repair_changes *changes = &repair->changes;
     bool is_new;
     for (size_t i = repair->first; i < changes->count; i++)
         if (changes->items[i].group && !changes->items[i].chosen)
-            BW_TRY(bw_number_set_insert(&incomplete, changes->items[i].group, &is_new));
+            BW_TRY(bw_number_set_insert(&repair->incomplete, changes->items[i].group, &is_new));
     for (size_t i = repair->first; i < changes->count; i++)
-        changes->items[i].chosen &= !bw_number_set_has(&incomplete, changes->items[i].group);
+        changes->items[i].chosen &=
+            !bw_number_set_has(&repair->incomplete, changes->items[i].group);
     return NULL;
 }
 
@@ -428,6 +445,7 @@ void bw_repair_close(struct bw_repair *repair)
         bw_patch_free(&repair->file_patches[i]);
     bw_repair_changes_free(&repair->changes);
     bw_sizes_free(&repair->rows);
+    bw_number_set_free(&repair->incomplete);
     bw_repair_index_free(&repair->index);
     bw_repair_findings_free(&repair->findings);
     bw_repair_findings_free(&repair->after);
@@ -460,20 +478,19 @@ void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_re
         length *= parts;
     else if (bw_repair_is_joined(change))
         parts = length / change->unit;
-    *row =
-        (struct bw_repairinfo){.id = index + 1,
-                               .class_name = bw_repair_class_name(change->class_number),
-                               .chosen = change->chosen,
-                               .devid = change->devid,
-                               .offset = change->offset,
-                               .logical = change->logical,
-                               .length = length,
-                               .what = parts > 1 ? change->plural : change->what,
-                               .part_count = parts,
-                               .why = change->why,
-                               .proof = change->proof,
-                               .loss = change->loss,
-                               .failure = change->failure};
+    *row = (struct bw_repairinfo){.id = index + 1,
+                                  .class_name = bw_repair_class_name(change->class_number),
+                                  .chosen = change->chosen,
+                                  .devid = change->devid,
+                                  .offset = change->offset,
+                                  .logical = change->logical,
+                                  .length = length,
+                                  .what = parts > 1 ? change->plural : change->what,
+                                  .part_count = parts,
+                                  .why = change->why,
+                                  .proof = change->proof,
+                                  .loss = change->loss,
+                                  .failure = change->failure};
 }
 
 void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen)

@@ -203,6 +203,12 @@ static const struct {
      "it differs from the extent tree",
      "the next mount empties it and builds it from the extent tree",
      NULL},
+    {{"space-cache-differs"},
+     bw_repair_invalidate_space_cache,
+     "the space caches are marked as invalid in all superblocks",
+     "one of them differs from the extent tree",
+     "the next mount reads the extent tree instead, and writes them again",
+     NULL},
     {{"uuid-missing"},
      bw_repair_rescan_uuids,
      "uuid_tree_generation of all superblocks",
@@ -270,6 +276,8 @@ static bool is_possible(const struct bw_repair *repair, bw_superblock_edit *edit
     if (edit == bw_repair_invalidate_free_space)
         return !(superblock->compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE) &&
                !bw_repair_doubts_extents(repair);
+    if (edit == bw_repair_invalidate_space_cache)
+        return !bw_repair_doubts_extents(repair);
     for (size_t i = 0; edit == bw_repair_set_used && i < repair->findings.count; i++) {
         const struct bw_repair_finding *finding = &repair->findings.items[i];
         if (!finding->planned && bw_repair_is(finding, "group-used"))

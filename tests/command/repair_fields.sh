@@ -9,7 +9,7 @@ set -uo pipefail
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes block-group-tree lost-tree-uuid \
     lost-tree-free-space lost-tree-chunk lost-tree-extent log-tree dup relocation resized-down \
-    quota-groups simple-quota changes incomplete || exit 1
+    quota-groups simple-quota changes incomplete orphans space-cache-v1 || exit 1
 
 # damages FIXTURE CHANGE...: changes items of a copy of the image.
 damages() {
@@ -223,6 +223,17 @@ status "numbers of quota groups" 0 "$WORK/image"
 leaves simple-quota 8 0 242 256 add 8 8 16384
 # With a wrong extent the numbers are not, since they may be right.
 leaves quota-groups 2 13651968 168 - set 0 8 9 and 2 13651968 168 - set 49 4 7
+
+# An inode without links lacks its orphan item.
+damages orphans 5 -5 48 266 delete
+status "an orphan item" 0 "$WORK/image"
+is "an orphan item: the items" \
+    "$("$PROGRAM" dump -q -o key --tree 5 --patch "$WORK/fixed.qcow2" "$WORK/image" | cksum)" \
+    "$("$PROGRAM" dump -q -o key --tree 5 "$fixtures/orphans/dev1.img" | cksum)"
+
+# A space cache that would let the kernel overwrite files is no longer used.
+damages space-cache-v1 cache 435998720 16 add 72 8 4096
+status "a wrong space cache" 0 "$WORK/image"
 
 # Items of extents, and references in them, from all trees; the sums follow. Nothing is planned if
 # another reference is too much. same_extents NAME FIXTURE: the items are those of the fixture.
