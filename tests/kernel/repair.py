@@ -6,8 +6,9 @@ usage: tests/kernel/repair.py [--count N] [--seed S] [--program PROGRAM] [--keep
                               [--rounds N] [--kinds N] [--way WAY] [--roll-back]
 
 Each case is random work on a file system of one profile and checksum, with snapshots, and often
-with quotas or a block group tree; then, N times, one kind of damage to a copy of it, or three at
-once. `repair` writes overlays.
+with quotas or a block group tree, with balances that are paused or convert some of the chunks, and
+with devices that are added, removed, replaced and shrunk; then, N times, one kind of damage to a
+copy of it, or three at once. `repair` writes overlays.
 No image has changed then; `check --data` finds no error through the overlays, and a second plan is
 empty. Then a kernel mounts the repaired copies for writing: first one that is a process, if
 User Mode Linux is installed (guest.py), then the kernel of this machine. Each time all files and
@@ -94,23 +95,35 @@ class Made(history.History):
             self.attempt(self.write)
             self.sync()
 
+    def remove_device(self):
+        number = self.random.randrange(len(self.loops))
+        done = run("btrfs", "device", "remove", self.loops[number], self.mount)
+        if done.returncode == 0:
+            self.drop_image(number)
+
     def work(self, rolls_back=False):
         steps = self.usual_steps() + [self.quota, self.link, self.special, self.many]
+        moves = [self.balance, self.balance, self.convert, self.convert, self.device,
+                 self.remove_device, self.replace, self.shrink, self.remount]
+        share = self.random.choice([0, 0.1, 0.3])
         for _ in range(self.random.choice([10, 30, 60])):
-            self.attempt(self.random.choice(steps))
+            self.attempt(self.random.choice(moves if self.random.random() < share else steps))
         self.attempt(self.snapshot)
         self.attempt(self.write)
         if rolls_back:
             self.more_devices()
+        if self.random.random() < 0.8:
+            run("btrfs", "balance", "cancel", self.mount) # of one that is paused
         self.detach()
 
 
 class Damage(fields.Images):
     """The images of a case, and ways to damage them. A way that does not fit returns False."""
 
-    def __init__(self, program, images, profile, r):
+    def __init__(self, program, images, r):
         super().__init__(program, images)
-        self.profile, self.random, self.has_old_parity = profile, r, False
+        self.random, self.has_old_parity = r, False
+        self.chunks = self.rows("chunks")
         self.leaves = sorted({item["logical"] for item in self.items})
         self.extent_leaves = sorted({item["logical"] for item in self.items
                                      if item["tree"] == EXTENT_TREE})
@@ -125,7 +138,18 @@ class Damage(fields.Images):
         """Parity stays. CRC-32C is linear, so another block of the row that is made from it would
         have a right checksum and wrong bytes: none must be lost after this."""
         super().write(places, block)
-        self.has_old_parity = self.profile in ("raid5", "raid6")
+        self.has_old_parity = self.has_parity()
+
+    def has_parity(self):
+        return any(chunk["profile"] in ("RAID5", "RAID6") for chunk in self.chunks)
+
+    def profile(self, logical):
+        """The profile of the chunk with an address."""
+        return next(chunk["profile"] for chunk in self.chunks
+                    if chunk["logical"] <= logical < chunk["logical"] + chunk["length"])
+
+    def is_only_copy(self, logical):
+        return self.profile(logical) in ("single", "RAID0")
 
     def any_place(self, logical):
         """One of the mirrors of a tree block; None if it has none that is in one piece."""
@@ -152,8 +176,9 @@ class Damage(fields.Images):
 
     def mirror(self):
         """One mirror of a tree block is overwritten."""
-        place = self.any_place(self.random.choice(self.leaves))
-        if self.profile == "single" or not place:
+        leaf = self.random.choice(self.leaves)
+        place = self.any_place(leaf)
+        if self.is_only_copy(leaf) or not place:
             return False
         path, offset = place
         self.change(path, offset + self.random.randrange(self.node // 4096) * 4096,
@@ -161,11 +186,12 @@ class Damage(fields.Images):
 
     def device_range(self):
         """Metadata on one device are overwritten in part."""
-        place = self.any_place(self.random.choice(self.leaves))
-        if self.profile == "single" or not place:
+        leaf = self.random.choice(self.leaves)
+        place = self.any_place(leaf)
+        if self.is_only_copy(leaf) or not place:
             return False
         path, offset = place
-        if self.profile == "dup":
+        if self.profile(leaf) == "DUP":
             self.change(path, offset, self.random.randbytes(self.node))
         else:
             start = max(offset - offset % 65536, SUPERBLOCKS[0] + 4096)
@@ -190,7 +216,7 @@ class Damage(fields.Images):
     def tree_node(self):
         """All copies of an internal node are lost."""
         nodes = {}
-        for row in self.rows("dump"):
+        for row in self.rows("dump", statuses=(0, 1)):
             if row.get("level"):
                 nodes.setdefault(row["tree"], set()).add(row["logical"])
         tree = self.random.choice(sorted(nodes)) if nodes else None
@@ -210,8 +236,9 @@ class Damage(fields.Images):
 
     def data(self):
         """A sector of one mirror of data with checksums is overwritten."""
-        sums = [item for item in self.items if item["key"]["type"] == "EXTENT_CSUM"]
-        if self.profile == "single" or not sums:
+        sums = [item for item in self.items if item["key"]["type"] == "EXTENT_CSUM"
+                and not self.is_only_copy(item["key"]["offset"])]
+        if not sums:
             return False
         item = self.random.choice(sums)
         copies = [row for row in self.map(item["key"]["offset"], 4096) if row[0] == "copy"]
@@ -222,7 +249,7 @@ class Damage(fields.Images):
 
     def parity(self):
         """A stripe of parity is overwritten."""
-        if self.profile not in ("raid5", "raid6"):
+        if not self.has_parity():
             return False
         item = self.random.choice(self.items)
         rows = [row for row in self.map(item["logical"], self.node) if row[0] != "copy"]
@@ -328,12 +355,15 @@ class Damage(fields.Images):
             return False
         found = sorted({item["logical"] for item in self.items if item["tree"] not in ROOTS})
         leaf = self.random.choice(found)
-        places = self.places(leaf)
+        places = [] if self.has_old_parity else self.places(leaf)
         if not places:
             return False
         self.leaves.remove(leaf) # a second fault in this block would be too much
         block = self.read(places)
-        block[80 + self.random.randrange(8)] ^= 1 << self.random.randrange(8)
+        # A lower generation could be what a lost write has left.
+        generation = int.from_bytes(block[80:88], "little")
+        bit = self.random.choice([bit for bit in range(63) if not generation >> bit & 1])
+        block[80:88] = (generation | 1 << bit).to_bytes(8, "little")
         self.write(places, block)
 
 
@@ -502,7 +532,7 @@ def compare(options, seed, directory):
     for number in range(options.rounds):
         with tempfile.TemporaryDirectory(dir=directory) as folder:
             images = kernel.copy_images(made.images, os.path.join(folder, "damaged"))
-            system = Damage(options.program, images, made.profile, r)
+            system = Damage(options.program, images, r)
             if options.roll_back:
                 ways = ["root"]
                 system.root()

@@ -93,7 +93,6 @@ class Damaged(repair.Damage):
         self.lose(log)
 
     def one_copy_of_data(self):
-        self.profile = "dup"
         self.data()
 
     def lose_leaf(self):
@@ -224,7 +223,7 @@ def main():
         for name, damage, rescue, allowed in DAMAGES:
             source = logged if damage is Damaged.lose_log else images
             folder = os.path.join(directory, "case")
-            system = Damaged(options.program, kernel.copy_images(source, folder), "dup", r)
+            system = Damaged(options.program, kernel.copy_images(source, folder), r)
             damage(system)
             cells = []
             theirs = kernel.copy_images(system.images, os.path.join(directory, "theirs"))[0]
