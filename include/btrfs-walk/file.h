@@ -71,11 +71,23 @@ struct bw_data_part {
 /** Receives a part, which ends with the call. An error ends the reading and is returned. */
 typedef struct bw_error *bw_data_visitor(void *context, const struct bw_data_part *part);
 
-/** Begins to read a range of a file in parts, cut at the file's size. */
+/**
+ * Begins to read a range of a file in parts: `length` bytes at `offset`, cut at the file's size.
+ * Ends the previous range. Fails only if memory runs out.
+ *
+ *     const struct bw_data_part *part = NULL;
+ *     struct bw_error *error = bw_file_begin_parts(file, 0, UINT64_MAX);
+ *     while (!error && !(error = bw_file_next_part(file, &part)) && part)
+ *         ...
+ */
 struct bw_error *bw_file_begin_parts(struct bw_file *file, uint64_t offset, uint64_t length);
 
-/** Gets the next part, in file order and without gaps, valid until the file is read again; NULL at
- * the end. Unreadable parts have the kind BW_DATA_BAD. Fails only if memory runs out. */
+/**
+ * Gets the next part of the range, in file order and without gaps. `*part` is NULL after the last
+ * one; it belongs to the file and is valid until the next call, bw_file_begin_parts() or
+ * bw_file_read(), which ends the range. Unreadable parts have the kind BW_DATA_BAD. Fails only if
+ * memory runs out.
+ */
 struct bw_error *bw_file_next_part(struct bw_file *file, const struct bw_data_part **part);
 
 /** Kinds of extents. */

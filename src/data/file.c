@@ -69,7 +69,8 @@ struct bw_error *bw_file_begin_parts(struct bw_file *file, uint64_t offset, uint
 
 struct bw_error *bw_file_next_part(struct bw_file *file, const struct bw_data_part **part)
 {
-    return bw_data_next(file->reader, part);
+    *part = NULL;
+    return file->reader ? bw_data_next(file->reader, part) : NULL;
 }
 
 struct bw_error *bw_file_read(struct bw_file *file, uint64_t offset, void *buffer, size_t length,

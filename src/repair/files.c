@@ -46,11 +46,12 @@ static struct bw_error *read_file(struct bw_fs *fs, uint64_t subvolume, uint64_t
     const struct bw_data_part *part = NULL;
     if (!error)
         error = bw_file_begin_parts(file, 0, most);
-    while (!error && !(error = bw_file_next_part(file, &part)) && part)
+    while (!error && !(error = bw_file_next_part(file, &part)) && part) {
         if (part->kind == BW_DATA_BYTES)
             reading->bytes += part->length;
         else if (part->kind == BW_DATA_BAD)
             reading->bad += part->length;
+    }
     bw_file_close(file);
     if (!error || error->code == BW_ERROR_NO_MEMORY)
         return error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The public headers: reading one file at offsets, and its extents with holes joined. */
+/* The public headers: one file, read at offsets and in parts, and its extents with holes joined. */
 #include "btrfs-walk/file.h"
 #include "support/walk_helpers.h"
 
@@ -89,6 +89,70 @@ static void test_bad_part(void **state)
     expect_success(bw_file_open(image->fs, &place, &unchecked, &file));
     expect_success(bw_file_read(file, 0, bytes, sizeof bytes, &got));
     assert_int_equal(got, sizeof bytes);
+    bw_file_close(file);
+    data_image_free(image);
+}
+
+struct expected_part {
+    enum bw_data_kind kind;
+    uint64_t offset, length;
+};
+
+/* Reads the rest of a range. A part may come in several pieces. */
+static void expect_parts(struct bw_file *file, const struct expected_part *expected, size_t count)
+{
+    const struct bw_data_part *part;
+    for (size_t i = 0; i < count; i++)
+        for (uint64_t at = 0; at < expected[i].length; at += part->length) {
+            expect_success(bw_file_next_part(file, &part));
+            assert_non_null(part);
+            assert_int_equal(part->kind, expected[i].kind);
+            assert_int_equal(part->offset, expected[i].offset + at);
+            assert_in_range(part->length, 1, expected[i].length - at);
+            assert_int_equal(part->bytes != NULL, part->kind == BW_DATA_BYTES);
+            assert_int_equal(part->error != NULL, part->kind == BW_DATA_BAD);
+        }
+    expect_success(bw_file_next_part(file, &part));
+    assert_null(part);
+}
+
+/* The parts of a range: data, what cannot be read, holes. The last one ends with the file. */
+static void test_parts(void **state)
+{
+    static const struct expected_part whole[] = {
+        {BW_DATA_BYTES, 0, SECTOR},
+        {BW_DATA_BAD, SECTOR, SECTOR},
+        {BW_DATA_HOLE, 2 * SECTOR, 3 * SECTOR - 10},
+    };
+    static const struct expected_part middle[] = {
+        {BW_DATA_BAD, 2 * SECTOR - 5, 5},
+        {BW_DATA_HOLE, 2 * SECTOR, 7},
+    };
+    struct data_image *image = sample();
+    const struct bw_data_part *part;
+    uint8_t bytes[10];
+    size_t got;
+    data_image_open(image, damage_second_sector);
+    struct bw_file *file = open_file(image);
+
+    /* without a range, and with an empty one */
+    expect_parts(file, NULL, 0);
+    expect_success(bw_file_begin_parts(file, 5 * SECTOR, UINT64_MAX));
+    expect_parts(file, NULL, 0);
+
+    expect_success(bw_file_begin_parts(file, 0, UINT64_MAX));
+    expect_parts(file, whole, COUNT(whole));
+
+    /* another range ends the previous one, and so does reading */
+    expect_success(bw_file_begin_parts(file, 0, UINT64_MAX));
+    expect_success(bw_file_next_part(file, &part));
+    assert_memory_equal(part->bytes, image->data, part->length);
+    expect_success(bw_file_begin_parts(file, 2 * SECTOR - 5, 12));
+    expect_parts(file, middle, COUNT(middle));
+    expect_success(bw_file_begin_parts(file, 0, UINT64_MAX));
+    expect_success(bw_file_read(file, 3, bytes, sizeof bytes, &got));
+    assert_int_equal(got, sizeof bytes);
+    expect_parts(file, NULL, 0);
     bw_file_close(file);
     data_image_free(image);
 }
