@@ -116,7 +116,7 @@ static void measure_paths(struct bw_subvolume_paths *paths, uint32_t bottom, uin
         struct bw_path_part *part = &paths->parts.items[at];
         part->state = end;
         if (end == BW_PART_MEASURED && length > LONGEST_PATH)
-            part->state = BW_PART_TOO_DEEP;
+            part->state = BW_PART_TOO_LONG;
         part->length = part->state == BW_PART_MEASURED ? (uint32_t)length : 0;
         length -= part->name_length + 1u;
         at = part->above;
@@ -136,10 +136,10 @@ struct bw_error *bw_subvolume_paths_get(struct bw_subvolume_paths *paths, struct
         return NULL;
     if (top)
         measure_paths(paths, number, (uint32_t)(top - table->items));
-    if (part->state == BW_PART_TOO_DEEP) {
+    if (part->state == BW_PART_TOO_LONG) {
         bw_fs_report_text(fs, BW_DAMAGE, BW_ERROR_UNSUPPORTED,
-                          "subvolume %" PRIu64 ": its path has more than %d bytes",
-                          subvolume->tree.id, LONGEST_PATH);
+                          "subvolume %" PRIu64 ": its path is longer than %d KiB",
+                          subvolume->tree.id, LONGEST_PATH >> 10);
         return NULL;
     }
     if (part->state != BW_PART_MEASURED) {

@@ -17,7 +17,7 @@ struct bw_path_part {
         BW_PART_UNMEASURED,
         BW_PART_MEASURED,
         BW_PART_WITHOUT_PATH,
-        BW_PART_TOO_DEEP, /**< its path would be too long */
+        BW_PART_TOO_LONG, /**< its path would be longer than 16 KiB */
     } state;
     uint32_t above;  /**< index of the parent part, or UINT32_MAX */
     uint32_t length; /**< length of the path, with a '/' before each name; valid if measured */

@@ -96,7 +96,7 @@ static void test_long_chain(void **state)
     const size_t reach = (16 << 10) / sizeof name;
     assert_int_equal(heard.longest, reach * sizeof name);
     assert_int_equal(bw_fs_status(fs).damages, COUNT_OF_CHAIN - reach);
-    assert_int_equal(report_log_count(&log, "its path has more than 16384 bytes"),
+    assert_int_equal(report_log_count(&log, "its path is longer than 16 KiB"),
                      COUNT_OF_CHAIN - reach);
     bw_fs_close(fs);
     report_log_free(&log);
