@@ -2,8 +2,8 @@
 /*
  * Mounting: this process opens the image in the sandbox, like every command, and serves the kernel.
  * It is confined and can neither mount nor unmount. A child process that was started before does
- * both: it reads only messages from this one, and unmounts even if that crashes. With --background,
- * the first process starts both, and ends when the mount is ready.
+ * both: it reads only messages from this one, and unmounts even if this one crashes. With
+ * --background, the first process starts both, and ends when the mount is ready.
  */
 #include "cli/mount/mount.h"
 
@@ -87,7 +87,7 @@ static char wait_for_order(int socket)
 }
 
 /* Mounts when that is ordered, and unmounts at the end. Signals do not end this process; the end of
- * the other process does. */
+ * the other process does. `options` are the mount options ("ro,fsname=..."). */
 static _Noreturn void run_mount_process(int socket, const char *directory, const char *options)
 {
     const struct fuse_lowlevel_ops none = {0};
@@ -116,17 +116,6 @@ static _Noreturn void run_mount_process(int socket, const char *directory, const
     _exit(0);
 }
 
-/* Starts the process, before this one is confined and has threads. `directory` is absolute;
- * `options` are the mount options ("ro,fsname=..."). `*channel` is the socket to the process. */
-static struct bw_error *start_process(const char *directory, const char *options, int *channel)
-{
-    pid_t child;
-    BW_TRY(bw_channel_fork(channel, &child));
-    if (!child)
-        run_mount_process(*channel, directory, options);
-    return NULL;
-}
-
 /* Makes the process mount; the caller owns the descriptor of /dev/fuse. */
 static struct bw_error *mount_in_process(int channel, const char *directory, int *descriptor)
 {
@@ -152,8 +141,8 @@ static void end_process(int channel)
 
 /* This process. */
 
-/* Starts the process that mounts. The image is not trusted: device nodes and setuid bits in it have
- * no effect. */
+/* Starts the process that mounts, before this one is confined and has threads. The image is not
+ * trusted: device nodes and setuid bits in it have no effect. */
 static struct bw_error *start_mount_process(void *context, const struct bw_fs *planned)
 {
     struct mount *mount = context;
@@ -169,7 +158,11 @@ static struct bw_error *start_mount_process(void *context, const struct bw_fs *p
         bw_buffer_append_byte(&list, *name);
     }
     BW_TRY(bw_buffer_terminate(&list));
-    return start_process(mount->directory, list.data, &mount->channel);
+    pid_t child;
+    BW_TRY(bw_channel_fork(&mount->channel, &child));
+    if (!child)
+        run_mount_process(mount->channel, mount->directory, list.data);
+    return NULL;
 }
 
 /* Chooses what to show, mounts it, and serves the mount until it ends. */
