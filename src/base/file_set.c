@@ -86,7 +86,8 @@ const char *bw_file_set_path(const struct bw_file_set *set, size_t number)
     return set->files.items[number].path;
 }
 
-/* Two partitions of one disk are different files, although the same disk is below both. */
+/* Whether a file is in the set. Two partitions of one disk are different files, although the same
+ * disk is below both. */
 static bool holds_one(const struct bw_file_set *set, const struct bw_file_identity *wanted)
 {
     for (size_t i = 0; i < set->files.count; i++) {

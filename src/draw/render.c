@@ -510,7 +510,7 @@ void bw_picture_terminal(struct bw_buffer *text, const struct bw_picture *pictur
         }
     }
 
-    /* The legend, in two columns if there is room. */
+    /* The legend. */
     for (unsigned i = 0; i < picture->color_count; i++) {
         if (!picture->in_legend[i])
             continue;

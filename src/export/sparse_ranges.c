@@ -43,8 +43,8 @@ static struct bw_error *add_range(struct bw_ranges *ranges, uint64_t offset, uin
         return NULL;
     }
     if (ranges->ranges.count == MOST_RANGES) {
-        /* Too many: treats holes up to twice the size as data, repeatedly, until at most half of
-         * the maximum remain. Large holes remain. */
+        /* Too many: holes up to twice the size become data, repeatedly, until at most half of the
+         * ranges remain. Large holes remain. */
         while (ranges->ranges.count > MOST_RANGES / 2) {
             size_t kept = 0;
             ranges->least_hole *= 2;

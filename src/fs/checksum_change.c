@@ -117,8 +117,8 @@ struct bw_error *bw_fs_find_data_checksums(struct bw_fs *fs)
     if (!bw_fs_changes_checksums(fs) || !fs->checksum_trees.count)
         return NULL;
 
-    /* The new type is in the temporary item of the tool, if that exists; otherwise, the one that
-     * matches data. */
+    /* The temporary item of the tool contains the new type. If it is gone, the new type is the one
+     * whose checksums match the data. */
     BW_SCOPED(bw_fs_items) struct bw_fs_items items;
     bw_fs_items_begin(&items, fs, &fs->root_tree,
                       (struct bw_key){BW_CSUM_CHANGE, BW_TEMPORARY_ITEM, 0},

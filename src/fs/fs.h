@@ -228,7 +228,8 @@ static inline uint32_t bw_fs_alignment(const struct bw_fs *fs)
     return fs->is_stream ? 1 : fs->superblock.sectorsize;
 }
 
-/** The items in a range of keys, in the order of the tree. Losses are reported and skipped. */
+/** The items in a range of keys, or of a whole tree, in the order of the tree. Losses are reported
+ * and skipped. */
 struct bw_fs_items {
     struct bw_fs *fs;
     struct bw_item_range range;
@@ -242,8 +243,9 @@ struct bw_fs_items {
 void bw_fs_items_begin(struct bw_fs_items *items, struct bw_fs *fs, const struct bw_tree *tree,
                        struct bw_key first, struct bw_key last);
 
-/** Starts with all items, for which many leaves are read at once, even if their keys are out of
- * order. `name` is the name of the tree in messages. */
+/** Starts with all items of a tree, even if their keys are out of order. Many leaves are read at
+ * once. `name` is the name of the tree in messages, valid until the end. The rest is as of
+ * bw_fs_items_begin(). */
 void bw_fs_items_scan(struct bw_fs_items *items, struct bw_fs *fs, const struct bw_tree *tree,
                       const char *name);
 

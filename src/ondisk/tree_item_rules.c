@@ -753,8 +753,8 @@ static inline unsigned kind_of_tree(const struct bw_item_rules *rules)
     return files ? FILES : ANY;
 }
 
-/* An item whose size or tree is wrong. Apart from bw_check_item(), which then saves no registers.
- */
+/* Checks an item whose size or tree is wrong. It is not a part of bw_check_item(), so that this one
+ * need not save registers. */
 static __attribute__((cold, noinline)) bool check_odd_item(const struct bw_item_rules *rules,
                                                            const struct bw_item *item,
                                                            struct bw_item_fault *fault)

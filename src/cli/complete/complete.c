@@ -641,8 +641,8 @@ int cmd_complete(char **words, size_t count)
 }
 
 /*
- * The command line of bash: into words without quotes, and quotes around the completions. Source:
- * the chapters "Quoting" and "Programmable Completion" of the manual of bash.
+ * The command line of bash, which is divided into words without quotes; and the completions, which
+ * are quoted. Source: the chapters "Quoting" and "Programmable Completion" of the manual of bash.
  */
 
 /* The words of a bash command line up to the cursor, without quotes. */

@@ -156,8 +156,8 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
     (void)planned;
     BW_TRY(cmd_open_folder(extraction->common, settings->folder, &receiving.top, NULL));
 
-    /* Makes the temporary folder and opens it. In between, other users with rights in the folder
-     * around it could put a link or another directory in its place. */
+    /* The temporary folder. Before it is opened, other users with rights in the folder around it
+     * could put a link or another directory in its place. */
     snprintf(receiving.temporary, sizeof receiving.temporary, ".btrfs-walk-%d", (int)getpid());
     if (mkdirat(receiving.top, receiving.temporary, 0700))
         return bw_error_from_errno(errno, "%s/%s", receiving.path, receiving.temporary);

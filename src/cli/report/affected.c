@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the check finds: its section, and the beginning of a report about a damaged file system: the
- * affected files, which the findings name, in words, and the commands to run next. The check opens
- * the file system again, without replaying the log, and damage becomes findings, not messages.
+ * The check in the report: the section with its findings, and the beginning of a report about a
+ * damaged file system, which names the affected files and the commands to run next. The check opens
+ * the file system again, without replaying the log, so that damage becomes findings, not messages.
  */
 #include "cli/report/report.h"
 
