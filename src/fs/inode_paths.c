@@ -81,23 +81,23 @@ static struct bw_error *enter_subvolume(struct bw_inode_paths *paths,
 }
 
 /* Sets the path of all directories that were added since `first`. Without a path, which means that
- * it is too long, removes them from the cache. */
+ * the first one's is too long, removes the others from the cache: theirs may be shorter. */
 static bool set_paths_since(struct bw_inode_paths *paths, size_t first,
                             const struct bw_buffer *path)
 {
     const uint32_t text = (uint32_t)paths->texts.length;
     for (size_t i = first; i < paths->directories.count; i++) {
         struct bw_known_directory *directory = &paths->directories.items[i];
-        if (!path)
-            bw_error_free(bw_key_map_put(&paths->known, directory->inode, UINT32_MAX));
-        else
+        if (path)
             directory->length = (uint32_t)path->length - directory->text;
+        else if (i > first)
+            bw_error_free(bw_key_map_put(&paths->known, directory->inode, UINT32_MAX));
         directory->text = text;
     }
     if (path)
         bw_buffer_append(&paths->texts, path->data, path->length);
     else
-        paths->directories.count = first;
+        paths->directories.count = first + 1;
     return !paths->texts.failed;
 }
 

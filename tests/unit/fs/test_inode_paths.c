@@ -94,6 +94,14 @@ static void test_too_long(void **state)
     assert_int_equal(shortest, 1 + 250 + 1);
     assert_true(report_log_count(&log, ": its path is longer than 64 KiB") > 0);
     bw_inode_paths_free(&paths);
+
+    /* Directories below one whose path is too long, and those asked for again, end there. */
+    const size_t before = report_log_count(&log, ": its path is longer than 64 KiB");
+    paths = (struct bw_inode_paths){.fs = fs};
+    for (unsigned i = 200; i-- > 0;)
+        expect_names(&paths, deepest - i / 2, "");
+    assert_int_equal(report_log_count(&log, ": its path is longer than 64 KiB"), before + 1);
+    bw_inode_paths_free(&paths);
     bw_fs_close(fs);
     report_log_free(&log);
     iw_destroy(image);
