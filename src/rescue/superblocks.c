@@ -56,9 +56,11 @@ static bool is_likely(const uint8_t *bytes)
     const struct bw_disk_superblock *super = (const void *)bytes;
     const uint64_t bytenr = bw_get64(header->bytenr);
     static const uint8_t none[BW_UUID_SIZE];
+    /* Kernels write two of the lowest eight flags, and revision 0 or 1. */
+    const uint64_t never_set = ~(UINT64_C(0xff) | UINT64_C(1) << BW_BACKREF_REVISION_SHIFT);
     return bw_get64(super->magic) != BW_SUPERBLOCK_MAGIC && header->level < BW_MAX_LEVEL &&
            bytenr && bytenr % BW_MIN_SECTORSIZE == 0 && bw_get64(header->generation) &&
-           bw_get64(header->owner) &&
+           bw_get64(header->owner) && !(bw_get64(header->flags) & never_set) &&
            bw_get32(header->item_count) < BW_MAX_NODESIZE / sizeof(struct bw_disk_item) &&
            memcmp(header->fsid, none, BW_UUID_SIZE) != 0 &&
            memcmp(header->chunk_tree_uuid, none, BW_UUID_SIZE) != 0;
@@ -135,15 +137,22 @@ static struct bw_error *block_kinds_find(const struct bw_fs *fs, const struct bw
                 while (known < kinds->count &&
                        !bw_found_has_ids(&kinds->kinds[known].identity, bytes))
                     known++;
-                if (known < kinds->count && bad < MOST_TRIES)
-                    bad += !add_type(&kinds->kinds[known].identity, bytes, length - at);
-                if (known < kinds->count || known == MOST_KINDS || tries == MOST_TRIES ||
-                    (fs->has_wanted_fsid &&
-                     memcmp(header->fsid, fs->wanted_fsid, BW_UUID_SIZE) != 0 &&
-                     memcmp(header->chunk_tree_uuid, fs->wanted_fsid, BW_UUID_SIZE) != 0))
-                    continue;
-                tries++;
-                kinds->count += find_kind(bytes, length - at, &kinds->kinds[known]);
+                struct block_kind *kind = &kinds->kinds[known];
+                bool is_block = false;
+                if (known < kinds->count && bad < MOST_TRIES) {
+                    is_block = add_type(&kind->identity, bytes, length - at);
+                    bad += !is_block;
+                } else if (known < MOST_KINDS && known == kinds->count && tries < MOST_TRIES &&
+                           (!fs->has_wanted_fsid ||
+                            memcmp(header->fsid, fs->wanted_fsid, BW_UUID_SIZE) == 0 ||
+                            memcmp(header->chunk_tree_uuid, fs->wanted_fsid, BW_UUID_SIZE) == 0)) {
+                    is_block = find_kind(bytes, length - at, kind);
+                    kinds->count += is_block;
+                    tries++;
+                }
+                /* Items of a block often look like the header of another one. */
+                if (is_block)
+                    at += kind->identity.nodesize - BW_MIN_SECTORSIZE;
             }
         }
     }
