@@ -19,6 +19,7 @@
  */
 #include "walk/walk.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/escape.h"
@@ -314,8 +315,12 @@ static void choose_entry(struct bw_task_worker *worker, const struct directory_r
     if (is_found && !worker->prefix_is_set)
         set_prefix(worker, directory->directory);
     if (is_found && path->length + entry->name_length >= BW_LONGEST_PATH) {
-        report_directory(worker, directory->inode,
-                         "its subdirectories are omitted: their paths are longer than 64 KiB");
+        bw_fs_report_once(
+            worker->scope->fs, BW_DAMAGE,
+            bw_error_create(BW_ERROR_UNSUPPORTED,
+                            "subvolume %" PRIu64 ": directory inode %" PRIu64
+                            ": its subdirectories are omitted: their paths are longer than 64 KiB",
+                            worker->scope->tree->id, directory->inode));
         worker->result->has_omitted = true;
         return;
     }

@@ -102,6 +102,9 @@ expect "a path that is too long" 1 \
     'its subdirectories are omitted: their paths are longer than 64 KiB' \
     "$WORK/images/deep-long/dev1.img"
 is "as far as paths go" "$(wc -l < "$WORK/out")" 256
+expect "a rescue calls nothing damaged because of such a path" 1 \
+    'dev1.img: files were omitted; the problems say why$' rescue --no-data \
+    "$WORK/images/deep-long/dev1.img"
 expect "directories that are twice in others" 1 'it has a second entry' \
     "$WORK/images/crossed/dev1.img"
 is "directories with two parents are listed once" "$(wc -l < "$WORK/out")" 60

@@ -31,6 +31,7 @@ static struct bw_error *attempt_plan(struct rescue *rescue, const struct cmd_com
     for (size_t i = 0; i < rescue->problem_count; i++)
         free(rescue->problems[i].message);
     rescue->problem_count = 0;
+    rescue->is_damaged = false;
     rescue->repeats.count = 0;
     struct bw_fs_options options = cmd_fs_options(&common);
     options.planned = NULL;

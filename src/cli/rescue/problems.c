@@ -31,6 +31,7 @@ void rescue_note_problem(void *context, enum bw_severity severity, const struct 
     const bool is_device = severity == BW_WARNING && error->code == BW_ERROR_MISSING_DEVICE;
     if (severity == BW_NOTE || is_device) /* rescue_find_problems() describes the devices */
         return;
+    rescue->is_damaged |= severity == BW_DAMAGE && error->code != BW_ERROR_UNSUPPORTED;
     const struct cmd_message_kind *kind = cmd_repeats_count(&rescue->repeats, error->message);
     if (!kind || kind->count == 1)
         add_problem(rescue, severity, error->message, kind);

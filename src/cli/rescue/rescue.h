@@ -168,6 +168,7 @@ struct rescue {
     struct cmd_repeats repeats;
     struct rescue_problem problems[RESCUE_PROBLEMS];
     size_t problem_count;
+    bool is_damaged; /**< damage was reported, and not only what is not supported */
     struct rescue_subvolumes subvolumes;
     struct cmd_export export;
     struct bw_range_set incomplete;    /**< chunks of which too many devices are missing */
