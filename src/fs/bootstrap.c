@@ -146,18 +146,23 @@ static bool match_device(const struct bw_fs *fs, const struct bw_item *item)
 static void report_missing_device(struct bw_fs *fs, const struct bw_item *item)
 {
     const struct bw_disk_device_item *disk = (const void *)item->data;
-    char uuid[37] = "not known";
+    char uuid[37] = "not known", seed[64] = "", fsid[37];
     if (match_device(fs, item))
         return;
     fs->status.missing_devices++;
     if (!uuid_is_null(disk->uuid))
         bw_uuid_text(disk->uuid, uuid);
+    if (!uuid_is_null(disk->fsid) && !bw_superblock_has_block_id(&fs->superblock, disk->fsid) &&
+        memcmp(disk->fsid, fs->superblock.device.fsid, BW_UUID_SIZE) != 0) {
+        bw_uuid_text(disk->fsid, fsid);
+        snprintf(seed, sizeof seed, ", of the seed with fsid %s", fsid);
+    }
     bw_fs_report(
         fs, BW_WARNING,
         bw_error_advise(bw_error_create(BW_ERROR_MISSING_DEVICE,
                                         "device %" PRIu64
-                                        " (uuid %s) is missing: the file system is degraded",
-                                        bw_get64(disk->devid), uuid),
+                                        " (uuid %s%s) is missing: the file system is degraded",
+                                        bw_get64(disk->devid), uuid, seed),
                         "`paths` adds devices"));
 }
 
