@@ -11,6 +11,7 @@
 #include "fs/opening.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <uuid/uuid.h>
 
