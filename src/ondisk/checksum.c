@@ -36,12 +36,13 @@ static void compute_blake2b(const void *bytes, size_t length, uint8_t *result)
 static const struct {
     const char *name;
     size_t size;
+    int gcrypt; /* the libgcrypt algorithm, or 0 */
     void (*compute)(const void *bytes, size_t length, uint8_t *result);
 } checksums[BW_CHECKSUM_TYPES] = {
-    [BW_CHECKSUM_CRC32C] = {"crc32c", 4, compute_crc32c},
-    [BW_CHECKSUM_XXHASH64] = {"xxhash64", 8, compute_xxhash64},
-    [BW_CHECKSUM_SHA256] = {"sha256", 32, compute_sha256},
-    [BW_CHECKSUM_BLAKE2B] = {"blake2b", 32, compute_blake2b},
+    [BW_CHECKSUM_CRC32C] = {"crc32c", 4, 0, compute_crc32c},
+    [BW_CHECKSUM_XXHASH64] = {"xxhash64", 8, 0, compute_xxhash64},
+    [BW_CHECKSUM_SHA256] = {"sha256", 32, GCRY_MD_SHA256, compute_sha256},
+    [BW_CHECKSUM_BLAKE2B] = {"blake2b", 32, GCRY_MD_BLAKE2B_256, compute_blake2b},
 };
 
 struct bw_error *bw_checksum_prepare(enum bw_checksum_type type)
@@ -69,6 +70,40 @@ void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t l
 {
     memset(result, 0, BW_CSUM_SIZE);
     checksums[type].compute(bytes, length, result);
+}
+
+struct gcry_md_handle *bw_checksum_begin(enum bw_checksum_type type)
+{
+    gcry_md_hd_t beginning = NULL;
+    if (!checksums[type].gcrypt || gcry_md_open(&beginning, checksums[type].gcrypt, 0))
+        return NULL;
+    return beginning;
+}
+
+void bw_checksum_continue(struct gcry_md_handle *beginning, const void *bytes, size_t length)
+{
+    gcry_md_write(beginning, bytes, length);
+}
+
+bool bw_checksum_finish(enum bw_checksum_type type, struct gcry_md_handle *beginning,
+                        const void *bytes, size_t length, uint8_t result[32])
+{
+    gcry_md_hd_t copy;
+    if (!beginning) {
+        bw_checksum_compute(type, bytes, length, result);
+        return true;
+    }
+    if (gcry_md_copy(&copy, beginning))
+        return false;
+    gcry_md_write(copy, bytes, length);
+    memcpy(result, gcry_md_read(copy, checksums[type].gcrypt), checksums[type].size);
+    gcry_md_close(copy);
+    return true;
+}
+
+void bw_checksum_end(struct gcry_md_handle *beginning)
+{
+    gcry_md_close(beginning);
 }
 
 bool bw_checksum_matches_block(enum bw_checksum_type type, const uint8_t *block, size_t length)

@@ -33,6 +33,20 @@ size_t bw_checksum_size(enum bw_checksum_type type);
 void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t length,
                          uint8_t result[32]);
 
+/** The state of a checksum of type SHA-256 or BLAKE2b after the bytes that many others begin with;
+ * NULL for other types, or if memory ran out. The caller calls bw_checksum_end(). */
+struct gcry_md_handle *bw_checksum_begin(enum bw_checksum_type type);
+
+/** Adds bytes to the beginning. Multiples of 128 bytes are hashed only here. */
+void bw_checksum_continue(struct gcry_md_handle *beginning, const void *bytes, size_t length);
+
+/** Like bw_checksum_compute(), for the beginning and `length` bytes after it; without a beginning
+ * if that is NULL. False if memory ran out. */
+bool bw_checksum_finish(enum bw_checksum_type type, struct gcry_md_handle *beginning,
+                        const void *bytes, size_t length, uint8_t result[32]);
+
+void bw_checksum_end(struct gcry_md_handle *beginning);
+
 /** Whether the checksum in the first bytes of a metadata block matches the rest of it (byte 32 to
  * the end).
  */
