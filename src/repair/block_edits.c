@@ -433,6 +433,19 @@ bool bw_repair_is_changed(struct bw_repair *repair, uint64_t logical)
     return block && block->changes.count;
 }
 
+bool bw_repair_is_unchanged(struct bw_repair *repair, uint64_t logical, uint32_t byte,
+                            uint32_t length)
+{
+    const struct bw_repair_block *block = find_block(repair, logical);
+    for (size_t i = 0; block && i < block->changes.count; i++) {
+        const struct bw_repair_change *change = &repair->changes.items[block->changes.items[i]];
+        if (change->is_addition || change->is_deletion ||
+            (change->byte < byte + length && byte < change->byte + change->length))
+            return false;
+    }
+    return true;
+}
+
 struct bw_error *bw_repair_has_room(struct bw_repair *repair, uint64_t logical,
                                     const struct bw_key *key, const struct bw_buffer *data,
                                     bool *has_room)

@@ -395,6 +395,11 @@ struct bw_error *bw_repair_add_item(struct bw_repair *repair, struct bw_repair_f
 /** Whether changes of a tree block are planned in this round. (block_edits.c) */
 bool bw_repair_is_changed(struct bw_repair *repair, uint64_t logical);
 
+/** Whether no planned change of a tree block is about these bytes, or moves items. (block_edits.c)
+ */
+bool bw_repair_is_unchanged(struct bw_repair *repair, uint64_t logical, uint32_t byte,
+                            uint32_t length);
+
 /** Whether a leaf with the changes that are planned has room for an item. (block_edits.c) */
 struct bw_error *bw_repair_has_room(struct bw_repair *repair, uint64_t logical,
                                     const struct bw_key *key, const struct bw_buffer *data,

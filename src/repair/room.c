@@ -18,7 +18,7 @@
 #include "data/references.h"
 #include "repair/repair.h"
 
-enum { MOST_LEAVES = 16 }; /* whose items are divided */
+enum { MOST_LEAVES = 16, NEAR_LEAVES = 2 * MOST_LEAVES - 1 }; /* whose items are divided */
 
 /* An item of one of the leaves; without `data`, the new one. */
 struct entry {
@@ -28,6 +28,12 @@ struct entry {
 };
 
 BW_VECTOR(entries, struct entry);
+
+/* A leaf of which the items may be divided. */
+struct near_leaf {
+    bool is_read, is_usable;
+    uint8_t *block; /* its contents, once it is read; owned */
+};
 
 /* Neighbours below a node, and their items. */
 struct window {
@@ -39,7 +45,8 @@ struct window {
     unsigned count;
     struct bw_numbers parents; /* all nodes above the leaves */
     uint64_t generation;       /* the newest of the leaves */
-    uint8_t *blocks;           /* their contents */
+    struct near_leaf *near;    /* the leaves of all windows */
+    uint32_t near_first;       /* slot of the first one */
     struct entries entries;
     size_t added;             /* the number of the new item among them */
     size_t ends[MOST_LEAVES]; /* the items of each leaf end before this one */
@@ -113,14 +120,14 @@ static uint32_t slot_of(const struct bw_node *node, uint64_t logical)
     return slot;
 }
 
-/* Whether the leaves of the window follow each other in another node, which can be changed. */
+/* Whether the leaves of the window follow each other in another node, where no other change of this
+ * round is about their pointers. */
 static struct bw_error *has_leaves(struct window *window, uint64_t logical, bool *has_all)
 {
     struct bw_repair *repair = window->repair;
     const uint8_t *contents;
     BW_TRY(bw_repair_block_contents(repair, logical, &contents));
-    *has_all = contents && !bw_repair_is_changed(repair, logical) &&
-               ((const struct bw_disk_header *)contents)->level == 1;
+    *has_all = contents && ((const struct bw_disk_header *)contents)->level == 1;
     if (!*has_all)
         return NULL;
     const struct bw_node node = bw_node_view(contents, repair->fs->superblock.nodesize);
@@ -129,7 +136,18 @@ static struct bw_error *has_leaves(struct window *window, uint64_t logical, bool
     for (unsigned i = 0; i < window->count && *has_all; i++)
         *has_all = bw_node_pointer_at(&node, first + i).bytenr ==
                    bw_node_pointer_at(&window->node, window->first + i).bytenr;
+    const uint32_t header = sizeof(struct bw_disk_header),
+                   pointer = sizeof(struct bw_disk_key_pointer);
+    *has_all =
+        *has_all && bw_repair_is_unchanged(repair, logical, 0, header) &&
+        bw_repair_is_unchanged(repair, logical, header + first * pointer, window->count * pointer);
     return NULL;
+}
+
+/* The contents of a leaf of the window. */
+static const uint8_t *block_of(const struct window *window, unsigned number)
+{
+    return window->near[window->first + number - window->near_first].block;
 }
 
 /* Divides the items among the leaves, evenly. False if they do not fit. No leaf begins with the new
@@ -166,6 +184,29 @@ static bool divide(struct window *window)
     return at == entries->count;
 }
 
+/* Reads a leaf, once for all windows. NULL: its items cannot be divided. */
+static struct bw_error *read_leaf(struct window *window, uint32_t slot, const uint8_t **block)
+{
+    struct bw_repair *repair = window->repair;
+    struct near_leaf *near = &window->near[slot - window->near_first];
+    *block = near->is_usable ? near->block : NULL;
+    if (near->is_read)
+        return NULL;
+    const struct bw_block_pointer child =
+        bw_tree_child_pointer(window->parent, &window->node, slot);
+    near->is_read = true;
+    if (bw_repair_is_changed(repair, child.bytenr))
+        return NULL;
+    near->block = malloc(repair->fs->superblock.nodesize);
+    if (!near->block)
+        return bw_error_no_memory();
+    BW_AUTO_ERROR struct bw_error *error = bw_block_read(&repair->fs->reader, &child, near->block);
+    const struct bw_node leaf = bw_node_view(near->block, repair->fs->superblock.nodesize);
+    near->is_usable = !error && bw_leaf_is_packed(&leaf) && leaf.item_count;
+    *block = near->is_usable ? near->block : NULL;
+    return NULL;
+}
+
 /* Reads the leaves of the window, in which `key` belongs, and divides their items. `*is_possible`:
  * all fit, and can be moved. The nodes above, which take longest, are searched last. */
 static struct bw_error *read_leaves(struct window *window, const struct bw_key *key, uint32_t size,
@@ -181,16 +222,13 @@ static struct bw_error *read_leaves(struct window *window, const struct bw_key *
     window->generation = 0;
     *is_possible = true;
     for (unsigned i = 0; i < window->count && *is_possible; i++) {
-        uint8_t *block = window->blocks + (size_t)i * nodesize;
-        const struct bw_disk_header *header = (const void *)block;
-        const struct bw_block_pointer child =
-            bw_tree_child_pointer(window->parent, &window->node, window->first + i);
-        BW_AUTO_ERROR struct bw_error *error = bw_block_read(&repair->fs->reader, &child, block);
-        const struct bw_node leaf = bw_node_view(block, nodesize);
-        *is_possible = !error && !bw_repair_is_changed(repair, child.bytenr) &&
-                       bw_leaf_is_packed(&leaf) && leaf.item_count;
-        if (!*is_possible)
+        const uint8_t *block;
+        BW_TRY(read_leaf(window, window->first + i, &block));
+        *is_possible = block;
+        if (!block)
             return NULL;
+        const struct bw_disk_header *header = (const void *)block;
+        const struct bw_node leaf = bw_node_view(block, nodesize);
         struct bw_reference reference;
         struct bw_block_references references = bw_block_references_open(&leaf, 0, false);
         if (bw_block_references_next(&references, &reference)) {
@@ -198,7 +236,8 @@ static struct bw_error *read_leaves(struct window *window, const struct bw_key *
             owner = bw_get64(header->owner);
             is_owned = true;
         }
-        window->generation = bw_max(window->generation, child.expectation.generation);
+        window->generation = bw_max(
+            window->generation, bw_node_pointer_at(&window->node, window->first + i).generation);
 
         struct bw_item item;
         for (uint32_t slot = 0; bw_leaf_next(&leaf, &slot, &item);) {
@@ -222,7 +261,7 @@ static struct bw_error *read_leaves(struct window *window, const struct bw_key *
     }
     *is_possible = *is_possible && divide(window);
     for (unsigned i = 0; i < window->count && *is_possible; i++) {
-        const struct bw_node leaf = bw_node_view(window->blocks + (size_t)i * nodesize, nodesize);
+        const struct bw_node leaf = bw_node_view(block_of(window, i), nodesize);
         const uint64_t logical = bw_node_pointer_at(&window->node, window->first + i).bytenr;
         struct bw_numbers *above = i ? &parents : &window->parents;
         BW_TRY(find_parents(repair, &leaf, logical, above, is_possible));
@@ -252,8 +291,7 @@ static struct bw_error *plan_leaves(struct window *window, const struct bw_repai
         .group = ++repair->groups, .why = why, .proof = "the same items in the same order"};
     for (unsigned i = 0; i < window->count; i++) {
         const struct bw_node_pointer old = bw_node_pointer_at(&window->node, window->first + i);
-        struct bw_repair_leaf leaf =
-            bw_repair_leaf_begin(block, nodesize, window->blocks + (size_t)i * nodesize);
+        struct bw_repair_leaf leaf = bw_repair_leaf_begin(block, nodesize, block_of(window, i));
         struct bw_disk_header *header = (void *)block;
         uint64_t generation = old.generation;
         if (bw_is_subvolume_id(window->tree->id))
@@ -310,17 +348,19 @@ struct bw_error *bw_repair_make_room(struct bw_repair *repair,
     const struct bw_block_pointer *parent = &path.nodes[path.depth - 1];
     const uint32_t slot = path.slots[path.depth - 1];
     BW_AUTO_FREE uint8_t *node = malloc(nodesize);
-    BW_AUTO_FREE uint8_t *blocks = malloc((size_t)nodesize * MOST_LEAVES);
-    if (!node || !blocks)
+    if (!node)
         return bw_error_no_memory();
     BW_TRY(bw_block_read(&repair->fs->reader, parent, node));
+    struct near_leaf near[NEAR_LEAVES] = {{0}};
     struct window window = {.repair = repair,
                             .tree = tree,
                             .parent = parent,
                             .node = bw_node_view(node, nodesize),
-                            .blocks = blocks};
-    struct bw_error *error = NULL;
-    bool is_planned = false;
+                            .near = near,
+                            .near_first = slot - (uint32_t)bw_min(slot, MOST_LEAVES - 1)};
+    const uint8_t *leaf;
+    struct bw_error *error = read_leaf(&window, slot, &leaf);
+    bool is_planned = error || !leaf;
     for (window.count = 2; window.count <= MOST_LEAVES && !is_planned && !error; window.count++) {
         window.first = slot - (uint32_t)bw_min(slot, window.count - 1);
         for (; window.first <= slot && window.first + window.count <= window.node.item_count &&
@@ -332,6 +372,8 @@ struct bw_error *bw_repair_make_room(struct bw_repair *repair,
                 error = plan_leaves(&window, finding);
         }
     }
+    for (unsigned i = 0; i < NEAR_LEAVES; i++)
+        free(near[i].block);
     entries_free(&window.entries);
     bw_numbers_free(&window.parents);
     return error;
