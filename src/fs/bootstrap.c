@@ -11,7 +11,6 @@
 #include "fs/opening.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <uuid/uuid.h>
 
@@ -147,7 +146,8 @@ static bool match_device(const struct bw_fs *fs, const struct bw_item *item)
 static void report_missing_device(struct bw_fs *fs, const struct bw_item *item)
 {
     const struct bw_disk_device_item *disk = (const void *)item->data;
-    char uuid[37] = "not known", seed[64] = "", fsid[37];
+    const char *name = "uuid";
+    char uuid[37] = "not known";
     if (match_device(fs, item))
         return;
     fs->status.missing_devices++;
@@ -155,16 +155,15 @@ static void report_missing_device(struct bw_fs *fs, const struct bw_item *item)
         bw_uuid_text(disk->uuid, uuid);
     if (!uuid_is_null(disk->fsid) && !bw_superblock_has_block_id(&fs->superblock, disk->fsid) &&
         memcmp(disk->fsid, fs->superblock.device.fsid, BW_UUID_SIZE) != 0) {
-        bw_uuid_text(disk->fsid, fsid);
-        snprintf(seed, sizeof seed, ", of the seed with fsid %s", fsid);
+        name = "of the seed with fsid";
+        bw_uuid_text(disk->fsid, uuid);
     }
-    bw_fs_report(
-        fs, BW_WARNING,
-        bw_error_advise(bw_error_create(BW_ERROR_MISSING_DEVICE,
-                                        "device %" PRIu64
-                                        " (uuid %s%s) is missing: the file system is degraded",
-                                        bw_get64(disk->devid), uuid, seed),
-                        "`paths` adds devices"));
+    bw_fs_report(fs, BW_WARNING,
+                 bw_error_advise(bw_error_create(BW_ERROR_MISSING_DEVICE,
+                                                 "device %" PRIu64
+                                                 " (%s %s) is missing: the file system is degraded",
+                                                 bw_get64(disk->devid), name, uuid),
+                                 "`paths` adds devices"));
 }
 
 struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, enum bw_bootstrap_devices devices)
