@@ -21,6 +21,10 @@
 
 enum { STEP = 1 << 20, SECTOR = 512, LISTED = 8 };
 
+/* An image may claim any size. After so many places in a row that cannot be read, 64 GiB, it is
+ * left. */
+enum { UNREADABLE = 64 << 10 };
+
 /* The part of an image that is searched sector by sector, up to the end of the last superblock. It
  * is read at once, because it may be on a server. */
 enum { HEAD = STEP + (64 << 10) + BW_SUPERBLOCK_SIZE };
@@ -49,16 +53,30 @@ struct bw_error *bw_rescue_partitions(struct bw_fs *fs, const struct bw_image_se
         const uint8_t *head = NULL;
         if (bytes && size >= HEAD && bw_try_read_raw(NULL, image->storage, 0, bytes, HEAD))
             head = bytes;
-        for (uint64_t offset = SECTOR; offset < size && count < LISTED;
+        unsigned unreadable = 0;
+        for (uint64_t offset = SECTOR; offset < size && count < LISTED && unreadable < UNREADABLE;
              offset += offset < STEP ? SECTOR : STEP) {
             uint8_t block[BW_SUPERBLOCK_SIZE];
             const uint64_t place = bw_superblock_offset(0);
             struct bw_superblock super;
             bool is_encrypted = false, is_btrfs = false;
+
+            /* Places with nothing but a hole are passed over. */
+            if (offset >= STEP) {
+                const uint64_t end = place + sizeof block;
+                const uint64_t stored = bw_xlator_next_stored(image->storage, offset);
+                if (stored >= size)
+                    break;
+                if (stored - offset >= end)
+                    offset += (stored - offset - end) / STEP * STEP + STEP;
+            }
             if (fs->searched && offset / STEP % 1024 == 0)
                 fs->searched(fs->searched_context, offset, size);
-            if (read_place(image, head, offset, block, sizeof luks - 1))
+            unreadable++;
+            if (read_place(image, head, offset, block, sizeof luks - 1)) {
                 is_encrypted = memcmp(block, luks, sizeof luks - 1) == 0;
+                unreadable = 0;
+            }
             if (!is_encrypted && read_place(image, head, offset + place, block, sizeof block)) {
                 BW_AUTO_ERROR struct bw_error *bad = bw_superblock_decode(block, place, &super);
                 is_btrfs = !bad;

@@ -224,4 +224,13 @@ takes_a_second() { (
     exec "$PROGRAM" "$@" > "$WORK/out" 2>&1
 ); }
 holds "a search skips what is no tree block" takes_a_second info --scan "$lookalikes"
+
+# An image may claim any size: a search for lost partitions passes over holes.
+huge=$WORK/huge.img
+truncate -s 15T "$huge"
+dd if="$BUILD/fixtures/subvolumes/dev1.img" of="$huge" bs=1M seek=3T oflag=seek_bytes \
+    conv=notrunc,sparse status=none
+takes_a_second walk --scan "$huge"
+is "a partition is found behind a large hole" "$(grep -o 'offset .*' "$WORK/out")" "offset 3145728M"
+rm "$huge"
 finish
