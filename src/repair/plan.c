@@ -195,8 +195,10 @@ struct bw_error *bw_repair_add(struct bw_repair *repair, struct bw_repair_change
         change_free(&change);
         return error;
     }
-    if (!error)
-        error = neighbour ? join(neighbour, &change) : bw_repair_push(repair, change);
+    if (!error && neighbour)
+        error = join(neighbour, &change);
+    else if (!error)
+        error = bw_repair_push(repair, change);
     if (error)
         change_free(&change);
     else
@@ -497,9 +499,12 @@ void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen)
 {
     const size_t first = repair->rows.items[index], end = row_end(repair, index);
     const unsigned group = repair->changes.items[first].group;
-    for (size_t i = repair->first; i < repair->changes.count; i++) {
+    if (first < repair->first)
+        return; /* settled */
+    const size_t from = group ? repair->first : first, to = group ? repair->changes.count : end;
+    for (size_t i = from; i < to; i++) {
         struct bw_repair_change *change = &repair->changes.items[i];
-        if ((i < first || i >= end) && (!group || change->group != group || first < repair->first))
+        if ((i < first || i >= end) && change->group != group)
             continue;
         change->chosen = chosen;
         free(BW_TAKE(change->failure));

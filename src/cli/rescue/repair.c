@@ -335,8 +335,11 @@ static struct bw_error *make_rounds(struct repair *repair, bool has_overlays, ui
         if (chosen) {
             repair->is_tried = true;
             cmd_progress_step("trying", 1, 1);
-            struct bw_error *error =
-                ids ? bw_repair_try(repair->plan, left) : bw_repair_try_each(repair->plan, left);
+            struct bw_error *error;
+            if (ids)
+                error = bw_repair_try(repair->plan, left);
+            else
+                error = bw_repair_try_each(repair->plan, left);
             repair->count = bw_repair_count(repair->plan); /* some may be divided */
             BW_TRY(error);
         }
