@@ -103,7 +103,7 @@ expect "a path that is too long" 1 \
     "$WORK/images/deep-long/dev1.img"
 is "as far as paths go" "$(wc -l < "$WORK/out")" 256
 expect "a rescue calls nothing damaged because of such a path" 1 \
-    'dev1.img: files were omitted; the problems say why$' rescue --no-data \
+    'dev1.img: files were omitted; see the problems$' rescue --no-data \
     "$WORK/images/deep-long/dev1.img"
 expect "directories that are twice in others" 1 'it has a second entry' \
     "$WORK/images/crossed/dev1.img"

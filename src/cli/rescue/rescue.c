@@ -269,7 +269,7 @@ static int report_losses(const struct rescue *rescue)
                                 "generation %" PRIu64 " cannot be read, only generation %" PRIu64,
                                 rescue->super.generation, status.generation);
     else if (status.damages && !rescue->hidden_files && !rescue->is_damaged)
-        error = bw_error_create(BW_ERROR_CORRUPT, "files were omitted; the problems say why");
+        error = bw_error_create(BW_ERROR_CORRUPT, "files were omitted; see the problems");
     else if (rescue->hidden_files || status.damages)
         error = bw_error_create(BW_ERROR_CORRUPT, "metadata are damaged; files may be missing");
     else if (status.unused_images)
