@@ -186,6 +186,9 @@ class Run:
                                   for name in ("stdout", "stderr"))
         self.errors = set(self.stderr.split(b"\n"))
         self.files = dict(list_files(os.path.join(folder, "OUT")))
+        self.empty = next((os.path.basename(place) for place, folders, files
+                           in os.walk(os.path.join(folder, "OUT"))
+                           if TEMPORARY.search(place) and not folders + files), None)
 
     @functools.cached_property
     def lines(self):
@@ -327,6 +330,9 @@ MORE = re.compile(rb'error unfinished|.*"code":"unfinished"|.*out of memory'
 DURATION = re.compile(rb' time="[0-9.]+"') # in a report of JUnit
 
 
+TEMPORARY = re.compile(r"/\.btrfs-walk-[0-9]+$")
+
+
 # Names that say that a file is not complete; and manifests, which list what failed.
 NOT_FINAL = re.compile(r"(.*/)?(\.btrfs-walk-[0-9]+(/|$)|o[0-9]+-[0-9]+-[0-9]+$|list$|unsaved$)"
                        r"|.*\.(part|json|missed)$")
@@ -408,6 +414,8 @@ def complaint(command, kind, point, action, whole, got):
     # A block that is lost in the image may have been found elsewhere.
     if not new and not (kind == "read" and whole.status == got.status == 1):
         return "status %d, without a message" % got.status
+    if got.empty:
+        return "status %d, leaves an empty %s" % (got.status, got.empty)
     if broken and command.words[0] != "rescue":
         return "status %d, leaves an incomplete %s" % (got.status, broken[0])
     return None

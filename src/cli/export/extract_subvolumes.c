@@ -146,6 +146,37 @@ static bool is_ours(const struct receiving *receiving)
             (fstat(receiving->folder, &changed) == 0 && changed.st_mode == made.st_mode));
 }
 
+/* Starts the child that receives. It works in the opened folder. */
+static struct bw_error *start_receiver(struct extraction *extraction, struct receiving *receiving)
+{
+    const struct bw_receiver_options how = {.struct_size = sizeof how,
+                                            .folder = receiving->folder,
+                                            .top = receiving->top,
+                                            .link_snapshots = extraction->link_snapshots,
+                                            .missed = add_missed,
+                                            .context = receiving};
+    BW_TRY(bw_receiver_create(&how, &receiving->receiver));
+    extraction->snapshots =
+        extraction->link_snapshots || bw_receiver_makes_snapshots(receiving->receiver);
+    struct bw_error *error = bw_channel_fork(&extraction->channel, &extraction->child);
+    if (!error && !extraction->child) {
+        cmd_ignore_exit_signals();
+        /* links between deep trees keep two directories of each level open */
+        struct rlimit limit;
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+            limit.rlim_cur = limit.rlim_max;
+            setrlimit(RLIMIT_NOFILE, &limit);
+        }
+        close(STDIN_FILENO);
+        close(STDOUT_FILENO);
+        if (cmd_sandbox_is_on(receiving->common))
+            cmd_sandbox_enter_receiver(receiving->top);
+        _exit(receive_frames(receiving, extraction->channel));
+    }
+    bw_receiver_destroy(receiving->receiver);
+    return error;
+}
+
 /* Opens the folder and starts the child, before the sandbox is entered. */
 static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
 {
@@ -169,31 +200,9 @@ static struct bw_error *open_outputs(void *context, const struct bw_fs *planned)
         return bw_error_create(BW_ERROR_SYSTEM, "%s/%s has been replaced by another directory",
                                receiving.path, receiving.temporary);
 
-    const struct bw_receiver_options how = {.struct_size = sizeof how,
-                                            .folder = receiving.folder,
-                                            .top = receiving.top,
-                                            .link_snapshots = extraction->link_snapshots,
-                                            .missed = add_missed,
-                                            .context = &receiving};
-    BW_TRY(bw_receiver_create(&how, &receiving.receiver));
-    extraction->snapshots =
-        extraction->link_snapshots || bw_receiver_makes_snapshots(receiving.receiver);
-    struct bw_error *error = bw_channel_fork(&extraction->channel, &extraction->child);
-    if (!error && !extraction->child) {
-        cmd_ignore_exit_signals();
-        /* links between deep trees keep two directories of each level open */
-        struct rlimit limit;
-        if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-            limit.rlim_cur = limit.rlim_max;
-            setrlimit(RLIMIT_NOFILE, &limit);
-        }
-        close(STDIN_FILENO);
-        close(STDOUT_FILENO);
-        if (cmd_sandbox_is_on(receiving.common))
-            cmd_sandbox_enter_receiver(receiving.top);
-        _exit(receive_frames(&receiving, extraction->channel));
-    }
-    bw_receiver_destroy(receiving.receiver);
+    struct bw_error *error = start_receiver(extraction, &receiving);
+    if (error) /* nobody else removes it */
+        unlinkat(receiving.top, receiving.temporary, AT_REMOVEDIR);
     close(receiving.top);
     close(receiving.folder);
     return error;
