@@ -485,9 +485,6 @@ struct bw_device_reader;
 struct bw_error *bw_device_reader_open(struct bw_fs *fs, uint64_t devid,
                                        struct bw_device_reader **reader);
 
-/** Size of its image, in bytes. */
-uint64_t bw_device_reader_size(const struct bw_device_reader *reader);
-
 /** Reads stored bytes from the device's image, without verification: if there are several images of
  * it, from the first one that can read them. */
 struct bw_error *bw_device_reader_read(const struct bw_device_reader *reader, uint64_t offset,

@@ -213,11 +213,6 @@ struct bw_error *bw_device_reader_open(struct bw_fs *fs, uint64_t devid,
     return NULL;
 }
 
-uint64_t bw_device_reader_size(const struct bw_device_reader *reader)
-{
-    return bw_xlator_size(reader->top);
-}
-
 struct bw_error *bw_device_reader_read(const struct bw_device_reader *reader, uint64_t offset,
                                        void *buffer, uint32_t length)
 {
