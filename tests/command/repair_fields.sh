@@ -9,7 +9,7 @@ set -uo pipefail
 fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes block-group-tree lost-tree-uuid \
     lost-tree-free-space lost-tree-chunk lost-tree-extent log-tree dup relocation resized-down \
-    quota-groups simple-quota changes incomplete orphans space-cache-v1 || exit 1
+    quota-groups simple-quota changes incomplete orphans space-cache-v1 nodesize-4k || exit 1
 
 # damages FIXTURE CHANGE...: changes items of a copy of the image.
 damages() {
@@ -121,6 +121,21 @@ status "room for an item" 0 "$WORK/image"
 is "room for an item: the same items" "$(items --patch "$WORK/fixed.qcow2" "$WORK/image")" \
     "$(items "$fixtures/plain/dev1.img")"
 qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img" && repaired_again "room for an item"
+
+# Four full leaves below one node: in one round they all get room, in the next one their items.
+full() { # INODE, DIRECTORY, INODE of the file before, its new SIZE
+    echo "5 $1 12 $2 delete and 5 $3 108 0 fill 8 10" \
+        "and 5 $3 1 0 set 16 8 $4 and 5 $3 1 0 set 24 8 $4"
+}
+# shellcheck disable=SC2046 # the words of the changes
+damages nodesize-4k $(full 306 282 305 1981) and $(full 321 313 320 1982) and \
+    $(full 339 313 338 1981) and $(full 351 344 350 1982)
+is "room below one node: in one round" \
+    "$("$PROGRAM" repair -q -o what "$WORK/image" 2> /dev/null | cut -d ' ' -f 1 | uniq -c |
+        grep -A 9 reference | tr -s ' ')" " 4 reference"
+status "room below one node" 0 "$WORK/image"
+qemu-img convert -O raw "$WORK/fixed.qcow2" "$WORK/fixed.img" &&
+    repaired_again "room below one node"
 
 # Two inodes have the same name, each with one entry and a reference. A reference with another name.
 item='5 264 12 258 set'
