@@ -84,8 +84,9 @@ static struct bw_error *find_parent(struct bw_repair *repair, const struct unit 
                                   pointer, found);
 }
 
-/* Whether the parent of a block expects it, as far as the parent can be read. CRC-32C is linear: a
- * block that is rebuilt from older parity has a right checksum if the others of its row have. */
+/* Whether the parent of a block expects it, as far as the parent can be read, and its items are
+ * sound. CRC-32C is linear: a block that is rebuilt from older parity has a right checksum if the
+ * others of its row have. */
 static bool fits_parent(struct bw_repair *repair, const struct unit *unit, const uint8_t *bytes)
 {
     struct bw_block_pointer pointer;
@@ -93,9 +94,7 @@ static bool fits_parent(struct bw_repair *repair, const struct unit *unit, const
     BW_AUTO_ERROR struct bw_error *error = find_parent(repair, unit, &pointer, &found);
     if (error || !found)
         return !error;
-    BW_AUTO_ERROR struct bw_error *wrong =
-        bw_node_check(bytes, unit->length, unit->logical, &pointer.expectation);
-    return !wrong;
+    return bw_repair_is_sound(repair->fs, &pointer, bytes);
 }
 
 /* Finds the bytes that a unit must have; `*source` is the number of the copy that has them, or 0:
@@ -105,6 +104,7 @@ static bool find_good(struct bw_repair *repair, const struct unit *unit, unsigne
 {
     struct bw_fs *fs = repair->fs;
     struct bw_mapping mapping;
+    bool is_refused = false; /* parity gives another block, which the reader may accept */
     for (unsigned copy = 1; copy <= copies && !unit->is_flipped; copy++) {
         if (unit->bad >> (copy - 1) & 1)
             continue;
@@ -113,9 +113,11 @@ static bool find_good(struct bw_repair *repair, const struct unit *unit, unsigne
             bw_fs_map(fs, unit->logical, unit->length, copy, &mapping);
         if (!error)
             error = bw_repair_read_copy(repair, unit->logical, unit->length, copy, bytes);
-        if (!error && is_verified(fs, unit, bytes) &&
-            (!mapping.rebuilt || fits_parent(repair, unit, bytes)))
+        if (error || !is_verified(fs, unit, bytes))
+            continue;
+        if (!mapping.rebuilt || fits_parent(repair, unit, bytes))
             return true;
+        is_refused = true;
     }
     *source = 0;
     if (unit->is_data)
@@ -129,7 +131,7 @@ static bool find_good(struct bw_repair *repair, const struct unit *unit, unsigne
     if (!unread && found)
         unread = bw_block_read(&fs->reader, &pointer, bytes);
     if (unread || found)
-        return !unread;
+        return !unread && (!is_refused || bw_repair_is_sound(fs, &pointer, bytes));
     for (unsigned copy = 1; copy <= copies && unit->is_flipped; copy++) {
         struct bw_bit_flip flip;
         BW_AUTO_ERROR struct bw_error *error =

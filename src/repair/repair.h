@@ -300,6 +300,11 @@ struct bw_xlator *bw_repair_storage(const struct bw_repair *repair, size_t image
 struct bw_error *bw_repair_read_copy(struct bw_repair *repair, uint64_t logical, uint32_t length,
                                      unsigned copy, void *bytes);
 
+/** Whether a tree block is the one that its parent expects, and no item has a fault that a check
+ * would call an error. (reseal.c) */
+bool bw_repair_is_sound(const struct bw_fs *fs, const struct bw_block_pointer *pointer,
+                        const uint8_t *block);
+
 /** The contents of a tree block before any changes, valid as long as the plan; NULL if no copy has
  * a correct checksum. (block_edits.c) */
 struct bw_error *bw_repair_block_contents(struct bw_repair *repair, uint64_t logical,

@@ -25,6 +25,20 @@ static bool is_candidate(const struct bw_repair_finding *finding)
            finding->logical != BW_ABSENT && finding->tree != BW_ABSENT;
 }
 
+bool bw_repair_is_sound(const struct bw_fs *fs, const struct bw_block_pointer *pointer,
+                        const uint8_t *block)
+{
+    BW_AUTO_ERROR struct bw_error *wrong =
+        bw_node_check(block, fs->reader.nodesize, pointer->bytenr, &pointer->expectation);
+    if (wrong)
+        return false;
+    const struct bw_node node = bw_node_view(block, fs->reader.nodesize);
+    const struct bw_disk_header *header = (const void *)block;
+    const struct bw_item_rules rules =
+        bw_item_rules_of(fs, bw_get64(header->owner), bw_get64(header->generation), false);
+    return node.level || bw_leaf_is_sound(&node, &rules);
+}
+
 /* Reads the block, through a file system that ignores checksums; false if no copy passes all checks
  * except the checksum, or two different ones do.
  */
@@ -39,17 +53,9 @@ static struct bw_error *read_block(struct bw_repair *repair, struct bw_fs *fs,
     if (!other)
         return bw_error_no_memory();
     BW_AUTO_ERROR struct bw_error *error = bw_block_read(&fs->reader, pointer, block);
-    if (!error)
-        error = bw_node_check(block, size, pointer->bytenr, &pointer->expectation);
     if (error)
         return bw_error_tolerate(BW_TAKE(error));
-
-    /* The reader accepts wrong items. */
-    const struct bw_node node = bw_node_view(block, size);
-    const struct bw_disk_header *header = (const void *)block;
-    const struct bw_item_rules rules =
-        bw_item_rules_of(fs, bw_get64(header->owner), bw_get64(header->generation), false);
-    *is_good = node.level || bw_leaf_is_sound(&node, &rules);
+    *is_good = bw_repair_is_sound(fs, pointer, block);
     for (unsigned copy = 1; copy <= mapping.copies; copy++) {
         BW_TRY(bw_fs_map(fs, pointer->bytenr, size, copy, &mapping));
         if (mapping.rebuilt || !mapping.present)

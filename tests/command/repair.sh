@@ -72,6 +72,37 @@ EOF
     is "old parity: the neighbour is as before" \
         "$("$PROGRAM" dump "${patches[@]}" --block 39124992 "$WORK"/old-parity/*.img)" \
         "$("$PROGRAM" dump --block 39124992 "$fixtures"/raid6-4/*.img)"
+
+    # The items of the block that P gives are wrong; its checksum and its header are right.
+    mkdir "$WORK/old-p"
+    cp --sparse=always "$fixtures"/raid6-4/dev*.img "$WORK/old-p"
+    python3 -B - "$ROOT" "$PROGRAM" "$WORK"/old-p/*.img << 'EOF'
+import json, subprocess, sys
+sys.path.append(f'{sys.argv[1]}/tests/support')
+from crc32c import checksum
+
+images = sys.argv[3:]
+command = [sys.argv[2], 'map', '--json', *images, '39124992']
+places = [json.loads(line) for line in subprocess.check_output(command).splitlines()]
+copy, parity, _ = places
+with open(copy['device'], 'r+b') as file:
+    file.seek(copy['offset'])
+    right = file.read(16384)
+    file.seek(copy['offset'])
+    file.write(bytes(16384))
+wrong = bytearray(right)
+wrong[118] ^= 0x43  # the place of the first item
+wrong[:4] = checksum(wrong[32:])
+with open(parity['device'], 'r+b') as file:
+    file.seek(parity['offset'])
+    old = file.read(16384)
+    file.seek(parity['offset'])
+    file.write(bytes(a ^ b ^ c for a, b, c in zip(old, right, wrong)))
+EOF
+    repaired old-p
+    is "wrong items in the block that P gives: Q is right" \
+        "$("$PROGRAM" dump "${patches[@]}" --block 39124992 "$WORK"/old-p/*.img)" \
+        "$("$PROGRAM" dump --block 39124992 "$fixtures"/raid6-4/*.img)"
 else
     skip python3 "old parity"
 fi
