@@ -279,14 +279,18 @@ static int compare_hashes(const void *first, const void *second)
 static struct bw_error *complete_groups(struct bw_repair *repair)
 {
     const struct bw_repair_changes *changes = &repair->changes;
+    struct bw_number_set excluded = {0};
+    struct bw_error *error = NULL;
     bool is_new;
-    for (size_t i = repair->first; i < changes->count; i++)
+    for (size_t i = repair->first; i < changes->count && !error; i++)
         if (changes->items[i].group && !changes->items[i].chosen)
-            BW_TRY(bw_number_set_insert(&repair->incomplete, changes->items[i].group, &is_new));
+            error = bw_number_set_insert(&excluded, changes->items[i].group, &is_new);
     for (size_t i = repair->first; i < changes->count; i++)
         changes->items[i].chosen &=
+            !bw_number_set_has(&excluded, changes->items[i].group) &&
             !bw_number_set_has(&repair->incomplete, changes->items[i].group);
-    return NULL;
+    bw_number_set_free(&excluded);
+    return error;
 }
 
 struct bw_error *bw_repair_plan_round(struct bw_repair *repair)
@@ -501,6 +505,8 @@ void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen)
     const unsigned group = repair->changes.items[first].group;
     if (first < repair->first)
         return; /* settled */
+    if (chosen && bw_number_set_has(&repair->incomplete, group))
+        return; /* its other changes are not in memory */
     const size_t from = group ? repair->first : first, to = group ? repair->changes.count : end;
     for (size_t i = from; i < to; i++) {
         struct bw_repair_change *change = &repair->changes.items[i];

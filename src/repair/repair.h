@@ -190,7 +190,7 @@ struct bw_repair {
     struct bw_repair_findings after;    /**< of the last check, in `tried` */
     struct bw_repair_changes changes;
     struct bw_sizes rows;            /**< the first change of each row of the plan */
-    struct bw_number_set incomplete; /**< groups that are not chosen by default */
+    struct bw_number_set incomplete; /**< groups with a change for which there was no memory */
     bool is_limited;                 /**< changes were left out, because memory is limited */
     struct bw_repair_index index;    /**< of the changes, by address, once the plan is made */
     struct bw_repair_conversion conversion;

@@ -363,5 +363,23 @@ static void limits(void **state)
     assert_int_equal(report_log_count(&scene.log, "the plan omits changes, the first at"), 1);
     expect_success(bw_repair_try_each(scene.repair, &left));
     assert_int_equal(left, 1);
+
+    /* A group without memory for all its changes. */
+    struct bw_repairinfo row;
+    for (uint64_t length = 1; length <= 4 * FILES; length += 4 * FILES - 1)
+        expect_success(
+            bw_repair_add(scene.repair, (struct bw_repair_change){.group = 1000,
+                                                                  .length = length,
+                                                                  .is_in_block = true,
+                                                                  .what = "part of a group",
+                                                                  .why = strdup("why"),
+                                                                  .proof = strdup("proof"),
+                                                                  .bytes = calloc(1, length)}));
+    const size_t last = bw_repair_count(scene.repair) - 1;
+    bw_repair_choose(scene.repair, last, false);
+    bw_repair_choose(scene.repair, last, true);
+    bw_repair_change(scene.repair, last, &row);
+    assert_string_equal(row.what, "part of a group");
+    assert_false(row.chosen);
     end(&scene);
 }
