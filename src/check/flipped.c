@@ -807,7 +807,7 @@ void bw_flip_find_in_address(struct bw_check *check, const struct bw_tree *tree,
     for (unsigned bit = 0; buffer && bit < 64; bit++) {
         const uint64_t bytenr = pointer->bytenr ^ UINT64_C(1) << bit;
         const struct bw_block_pointer there = {bytenr, pointer->expectation};
-        if (!bw_check_chunk(check, bytenr))
+        if (bytenr % check->fs->superblock.sectorsize || !bw_check_chunk(check, bytenr))
             continue;
         BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &there, buffer);
         if (!error)

@@ -64,6 +64,31 @@ enum { REPORT_LIMIT = 1 << 16 };
 /* The most copies whose search for a flipped bit is remembered. */
 enum { SEARCH_LIMIT = 1 << 20 };
 
+/* A copy of a tree block or sector; copy 0 stands for all of them. Its address may be any number:
+ * wrong pointers are followed, too. */
+struct place {
+    uint64_t address;
+    uint32_t length;
+    uint32_t copy;
+};
+
+static bool place_is_zero(struct place place)
+{
+    return !place.length;
+}
+
+static size_t place_hash(struct place place, uint64_t seed)
+{
+    return bw_key_hash(place.address ^ (uint64_t)place.copy << 60, seed);
+}
+
+static bool place_equal(struct place a, struct place b)
+{
+    return a.address == b.address && a.length == b.length && a.copy == b.copy;
+}
+
+BW_MAP(place_map, struct place, uint32_t, place);
+
 /* Results of searches: flips as numbers, or one of these. */
 enum { FLIP_NONE = UINT32_MAX - 2, FLIP_NOT_SEARCHED, FLIP_UNKNOWN };
 
@@ -84,9 +109,8 @@ struct verify {
     pthread_mutex_t lock;
     struct bw_key_set reported;    /* addresses whose repair was reported; protected by `lock` */
     uint64_t correct, ignore;      /* the options */
-    struct bw_key_map searched;    /* results of searches, by address + copy, see find_flip(), and
-                                    * generations of blocks that cannot be joined, by address;
-                                    * protected by `lock` */
+    struct place_map searched;     /* results of find_flip(), and generations of blocks whose copies
+                                    * cannot be joined; protected by `lock` */
     struct bw_search_limit *limit; /* bw_fs_options.search_limit; may be NULL */
     uint64_t search_time;          /* the rest of the option, in ns; protected by `lock` */
     _Atomic uint64_t not_searched; /* mirrors of blocks and sectors for which no time was left */
@@ -111,7 +135,7 @@ static void fini(struct bw_xlator *xlator)
     struct verify *verify = bw_xlator_private(xlator);
     pthread_mutex_destroy(&verify->lock);
     bw_key_set_free(&verify->reported);
-    bw_key_map_free(&verify->searched);
+    place_map_free(&verify->searched);
     free(verify->fsids);
 }
 
@@ -632,8 +656,9 @@ static struct bw_error *join_copies(struct repair *repair, unsigned copies)
     if (request->kind != BW_REQUEST_TREE_BLOCK || request->mirror)
         return NULL;
     const uint32_t generation = (uint32_t)request->expectation->generation;
+    const struct place place = {request->address, request->length, 0};
     pthread_mutex_lock(&verify->lock);
-    const uint32_t failed = bw_key_map_get(&verify->searched, request->address, ~generation);
+    const uint32_t failed = place_map_get(&verify->searched, place, ~generation);
     pthread_mutex_unlock(&verify->lock);
     if (failed == generation)
         return NULL;
@@ -654,7 +679,7 @@ static struct bw_error *join_copies(struct repair *repair, unsigned copies)
     }
     pthread_mutex_lock(&verify->lock);
     if (verify->searched.count < SEARCH_LIMIT)
-        bw_error_free(bw_key_map_put(&verify->searched, request->address, generation));
+        bw_error_free(place_map_put(&verify->searched, place, generation));
     pthread_mutex_unlock(&verify->lock);
     return NULL;
 }
@@ -740,11 +765,10 @@ static bool find_flip(struct verify *verify, struct bw_request *part, struct bw_
     if (bw_bit_flip_is_cheap(type))
         return try_bits(type, part, flip);
 
-    /* The result of an earlier search. Addresses are multiples of more than the number of copies.
-     */
-    const uint64_t key = part->address + part->mirror;
+    /* The result of an earlier search. */
+    const struct place place = {part->address, part->length, part->mirror};
     pthread_mutex_lock(&verify->lock);
-    uint32_t packed = bw_key_map_get(&verify->searched, key, FLIP_UNKNOWN);
+    uint32_t packed = place_map_get(&verify->searched, place, FLIP_UNKNOWN);
     uint64_t time = verify->search_time;
     pthread_mutex_unlock(&verify->lock);
     if (packed != FLIP_UNKNOWN) {
@@ -774,7 +798,7 @@ static bool find_flip(struct verify *verify, struct bw_request *part, struct bw_
     verify->search_time -= spent < verify->search_time ? spent : verify->search_time;
     verify->not_searched += packed == FLIP_NOT_SEARCHED;
     if (verify->searched.count < SEARCH_LIMIT)
-        bw_error_free(bw_key_map_put(&verify->searched, key, packed));
+        bw_error_free(place_map_put(&verify->searched, place, packed));
     pthread_mutex_unlock(&verify->lock);
     if (limit)
         subtract_search(limit, spent, packed == FLIP_NOT_SEARCHED);

@@ -403,6 +403,30 @@ static void test_items_of_corrected_blocks(void **state)
     }
 }
 
+/* A search is remembered for its own block: wrong pointers lead to any address, also to one that is
+ * a byte further. */
+static void test_wrong_address(void **state)
+{
+    enum { BLOCK = 5 };
+    struct verify_bench *bench = make_bench(1, BW_CHECKSUM_SHA256);
+    struct bw_tree_block_expectation wanted = block_bench_expectation(BLOCK);
+    wanted.generation = 0x70000000; /* as a flipped bit, far behind the block */
+    bench->top = add_layer(bench->graph, "features/verify", bw_xlator_child(bench->top, 0),
+                           (const struct option_value[]){
+                               {"correct-bits", "metadata"}, {"search-time", "60s"}, {NULL, NULL}});
+    expect_success(tell_ids(bench->top, BW_CHECKSUM_SHA256, &bench->blocks->fsid, 1));
+    struct bw_request wrong = {.kind = BW_REQUEST_TREE_BLOCK,
+                               .length = BENCH_NODESIZE,
+                               .address = BLOCK * BENCH_NODESIZE + 1,
+                               .buffer = bench->buffer,
+                               .expectation = &wanted};
+    bw_wind(NULL, bench->top, &wrong, 1);
+    expect_error(wrong.error, BW_ERROR_CORRUPT, "mismatch");
+    spoil(bench, 1, BLOCK, 7, BW_CHECKSUM_SHA256);
+    expect_success(read_block(bench, BLOCK));
+    free_bench(bench);
+}
+
 /* Two layers share the time in which they may search for flipped bits. */
 static void test_shared_limit(void **state)
 {
