@@ -95,10 +95,11 @@ static void add_word(struct words *words, const char *format, ...)
     char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
-    words->failed |= vasprintf(&text, format, arguments) < 0;
+    if (vasprintf(&text, format, arguments) < 0)
+        text = NULL;
     va_end(arguments);
-    if (words->failed || bw_strings_reserve(&words->list, 1)) {
-        free(words->failed ? NULL : text);
+    if (!text || bw_strings_reserve(&words->list, 1)) {
+        free(text);
         words->failed = true;
         return;
     }
