@@ -510,13 +510,16 @@ struct bw_error *bw_list_open(const void *text, size_t length, struct bw_list **
         return bw_error_no_memory();
     bw_buffer_append(&list->text, text, length);
     struct bw_error *error = bw_buffer_terminate(&list->text); /* the NUL of the last line */
+    if (error) {
+        bw_list_close(list);
+        return error;
+    }
     struct reader reader = {.list = list,
                             .defaults.path = "",
                             .next = list->text.data,
                             .end = list->text.data + length,
                             .path_room = ALWAYS + MOST_TIMES * length};
-    if (!error)
-        error = begins_with_hash(reader.next) ? read_hashes(&reader) : read_mtree(&reader);
+    error = begins_with_hash(reader.next) ? read_hashes(&reader) : read_mtree(&reader);
     if (!error)
         error = bw_buffer_terminate(&list->ignored);
     bw_buffer_free(&reader.directory);
