@@ -262,15 +262,15 @@ static bool evict(int descriptor)
     return is_gone;
 }
 
-/* A layer whose first reads have missed the page cache. Some may still hit it, because the kernel
- * completes what it has begun to read. */
+/* A layer whose first reads have missed the page cache. Most may still hit it, because the kernel
+ * begins to read, and a fast disk is done before the kernel looks again. */
 static struct bw_xlator *open_cold(struct bw_graph *graph, const struct memory_file *file)
 {
     uint8_t byte;
     struct bw_xlator *layer = NULL;
     expect_success(try_open(graph, file->path, &layer));
     assert_false(is_cold(layer));
-    for (unsigned i = 0; i < 20 && !is_cold(layer); i++) {
+    for (unsigned i = 0; i < 10000 && !is_cold(layer); i++) {
         assert_true(evict(file->descriptor));
         expect_success(read_range(layer, i % 4 * (SIZE / 4), &byte, 1));
     }
