@@ -83,8 +83,8 @@ void bw_repair_change(const struct bw_repair *repair, size_t index, struct bw_re
 
 /** Chooses a change that is not settled, or leaves it out, and forgets how it failed; with it, all
  * changes that are right only together with it. At first, all are chosen except those of
- * BW_REPAIR_ROLLED_BACK, BW_REPAIR_LOSS and BW_REPAIR_RESEALED. A change without
- * those it needs, for which there was no memory, cannot be chosen. */
+ * BW_REPAIR_ROLLED_BACK, BW_REPAIR_LOSS and BW_REPAIR_RESEALED. A change cannot be chosen if it
+ * needs others that the plan left out for lack of memory. */
 void bw_repair_choose(struct bw_repair *repair, size_t index, bool chosen);
 
 /** Findings (not notes) of the check that no change of the plan is about. */
